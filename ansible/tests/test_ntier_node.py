@@ -225,6 +225,20 @@ def test_load_is_known_by_its_mark_and_the_owners_jmeter_goes_on(node, tmp_path)
         owners.wait()
 
 
+def test_a_process_may_have_any_name(monkeypatch):
+    """The kernel keeps 15 bytes of it, which may end in the middle of a character."""
+    from ntier_harness.runner import start_ticks
+
+    monkeypatch.syspath_prepend(FILES / "lib")
+    program = "import ctypes; ctypes.CDLL(None).prctl(15, b'\\xce\\x95) \\xff'); print(flush=True); input()"
+    named = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        named.stdout.readline()
+        assert importlib.import_module("processes").start_ticks(named.pid) == int(start_ticks(named.pid)) > 0
+    finally:
+        named.communicate(b"\n")
+
+
 def test_what_is_killed_is_gone_when_its_end_is_told(monkeypatch):
     """A process of much memory takes a tenth of a second to die."""
     monkeypatch.syspath_prepend(FILES / "lib")

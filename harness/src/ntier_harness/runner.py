@@ -33,7 +33,7 @@ MARK = "NTIER_HARNESS"
 def start_ticks(pid: int) -> str:
     """Start of a process in clock ticks since boot, which tells it from a later one of its number; "" if it is gone."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()
     except OSError:
         return ""
     return "" if fields[0] in "ZX" else fields[19]

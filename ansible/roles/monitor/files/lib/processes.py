@@ -16,7 +16,7 @@ def start_ticks(pid):
 def process_status(pid):
     """Fields of /proc/PID/stat from the third (state, parent, group, ...); None if it has ended."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()
     except OSError:
         return None
     return None if fields[0] in "ZX" else fields

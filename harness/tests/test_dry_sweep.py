@@ -52,6 +52,15 @@ def test_sweep_records_everything(lab, spec):
         "reset", "start", "facts", "limits", "ramp_up", "run", "ramp_down", "stop", "collect", "validate"]  # fmt: skip
 
 
+def test_nodes_rest_before_the_first_user(lab, spec):
+    """What they use then is taken for what they use without load."""
+    s, machine = spec(users="1000"), lab()
+    sweep.run(machine, s)
+    m = trials(machine, s)["u01000.r01"][0].manifest
+    (asked_s,) = (step["t_s"] for step in m.steps if step["step"] == "facts" and step["event"] == "end")
+    assert m.phases[0].start_s - asked_s >= trial.REST_S
+
+
 def test_clients_share_the_users_and_each_leaves_its_files(lab, spec):
     machine, s = lab(), spec(users="1000", clients="2")
     assert sweep.run(machine, s) == 0

@@ -163,12 +163,12 @@ class Generator:
             runner.sleep(READY_POLL_S)
             self.poll()
 
-    def release(self) -> float:
+    def release(self, earliest_s: float = 0.0) -> float:
         """When all clients are ready, tells them their common start (epoch s), waits for it and returns it. Raises
         WorkError if one was told too late: its users would come late."""
         self.await_ready()
         runner = self.nodes.runner
-        start_s = runner.now() + max(LEAD_S, LEAD_CALLS * max(self.call_s.values()))
+        start_s = max(earliest_s, runner.now() + max(LEAD_S, LEAD_CALLS * max(self.call_s.values())))
         file = self.run.start_file
         command = f"echo {round(start_s * 1000)} > {file}.new && mv {file}.new {file}"
         runner.parallel(lambda client: self.nodes.call(client, command), self.nodes.clients)

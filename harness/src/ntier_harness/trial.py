@@ -30,6 +30,7 @@ from ntier_harness.watch import Watch
 EXIT_WAIT_S = 20.0
 """A driver ends by itself at the end of the ramp-down. It shares the CPU with the servers, whose limits are
 lifted meanwhile: JMeter needed 6 to 7 s for 1,600 users beside nine databases that worked off what had been asked."""
+REST_S = 1.0  # before the first user nobody asks anything of the nodes: what they use then, the analysis takes for idle
 COLLECT_S, VALIDATE_S = 60.0, 120.0
 SLOWEST_BYTES_S = 200_000
 """What a long trial wrote is brought home, and judged, at this speed at least: the limits above grow with it."""
@@ -244,6 +245,7 @@ class Attempt:
         self.facts(told)
         compare_clocks(self.manifest.clock_offsets_s, self.lab.nodes.clients)
         self.data("before")
+        rested_s = self.lab.runner.now() + REST_S
         self.before_users()
         self.begin("limits")
         self.generator.watch()
@@ -251,7 +253,7 @@ class Attempt:
         self.limited = True
         self.lab.target.set_limits(self.manifest.nodes)
         self.read_quota("ramp_up")
-        self.generator.release()
+        self.generator.release(rested_s)
 
     def start_collectors(self) -> dict[str, tuple[dict[str, Any], float, float]]:
         """sysstat and status collectors on every node, on servers after their reset, and what looks at them from here.

@@ -86,7 +86,8 @@ def test_jitter_is_no_gap_and_a_gap_is_no_zero():
     assert found.share.value == 1.0
     unread = one(rows("utilization_pct", np.where(T < 5, np.nan, 50.0)))
     assert (unread.share.missing, unread.utilization_mean_pct) == (50, 50.0)
-    assert np.isnan(mean_use(unread).low), "a tenth of the run was not read: its mean has no interval"
+    assert (mean_use(unread).low, mean_use(unread).high) == (50.0, 50.0), "of what was read"
+    assert np.isnan(mean_use(one(rows("utilization_pct", 50.0, np.arange(1.0, RUN_S, 3.0)))).low), "seven readings"
 
 
 def test_work_that_was_counted_late_is_moved_as_far_as_there_is_room():

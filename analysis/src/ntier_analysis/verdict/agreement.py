@@ -169,7 +169,8 @@ def _fell(key: Group, high: list[tuple[TrialData, Verdict]], low: list[tuple[Tri
 
 
 def _ends(key: Group, trials: list[tuple[TrialData, Verdict]]) -> tuple[float, float]:
-    """Mean ends of the intervals of the saturation of the most saturated node; (0, 1) if it was not measured."""
+    """Ends of the interval of the saturation of the most saturated node, over the repetitions of a load and what they
+    differ by; (0, 1) if it was not measured."""
     tops = []
     for t, _ in trials:
         some = [s.share for s in t.saturations if s.group == key and s.share.n]
@@ -177,4 +178,4 @@ def _ends(key: Group, trials: list[tuple[TrialData, Verdict]]) -> tuple[float, f
             tops.append(max(some, key=lambda share: share.value))
     if not tops:
         return 0.0, 1.0
-    return float(np.mean([share.low for share in tops])), float(np.mean([share.high for share in tops]))
+    return pooled(*np.array([(share.value, share.low, share.high) for share in tops]).T)[1:]

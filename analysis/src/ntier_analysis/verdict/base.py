@@ -88,13 +88,15 @@ def _least(valid: list[TrialData], response_s: float) -> Base:
 
 
 def _error(some: list[Load]) -> float:
-    """Standard error of the mean response time of loads; of sums alone, as if they were exponential."""
+    """Standard error of the mean response time of the repetitions of a load: by what each tells of itself (of sums
+    alone, as if answers were exponential), or by what they differ by, whichever is larger."""
     errors = []
     for load in some:
         times = np.diff(load.spans, axis=1) if load.spans is not None and len(load.spans) > 1 else None
         n = len(times) if times is not None else max(1.0, load.throughput_per_s * (load.end_s - load.start_s))
         errors.append((load.response_s if times is None else float(times.std(ddof=1))) / math.sqrt(n))
-    return math.hypot(*errors) / len(errors)
+    between = float(np.std([load.response_s for load in some], ddof=1)) if len(some) > 1 else 0.0
+    return max(math.hypot(*errors) / len(errors), between / math.sqrt(len(some)))
 
 
 def growths(valid: list[TrialData]) -> dict[str, float]:

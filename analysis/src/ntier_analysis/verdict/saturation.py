@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ntier_analysis.statistics.share import Share, saturation_share
-from ntier_analysis.statistics.throughput import BATCHES, of_batches
+from ntier_analysis.statistics.throughput import BATCHES, of_batches, of_trials
 from ntier_analysis.statistics.values import Interval, estimated
 
 THRESHOLDS = (90.0, 95.0, 99.0)
@@ -260,13 +260,28 @@ def _places(taken: np.ndarray, used_pct: np.ndarray) -> float:
 
 
 def mean_use(*runs: Saturation) -> Interval:
-    """Mean utilization of a resource in one run, or in several together, %, with the interval of the batch means; NaN
-    ends if there are too few samples."""
-    parts = [part[~np.isnan(part)] for s in runs for part in np.array_split(s.values, BATCHES)]
-    n = sum(s.share.n for s in runs)
-    if not all(len(part) for part in parts):
-        return estimated(float(np.mean([s.utilization_mean_pct for s in runs])), float("nan"), 0, n)
-    return of_batches(np.array([part.mean() for part in parts]), n)
+    """Mean utilization of a resource, %, in one run with the interval of its batch means, or in several. Of these the
+    runs are the sample (`of_trials`): batches of all runs together would leave out what differs between runs. Of two,
+    that nearly always gives 0 to 100, so they have the ends of both, as shares have (statistics/share.py). NaN ends if
+    there are too few samples."""
+    each = [_of_batches(s) for s in runs]
+    if len(each) == 1:
+        return each[0]
+    used, errors = np.array([e.value for e in each]), np.array([e.standard_error for e in each])
+    if not np.isfinite(used).all():
+        return estimated(float("nan"), float("nan"), 0, 0)
+    if len(each) == 2 and np.isfinite(errors).all():
+        ends = min(e.low for e in each), max(e.high for e in each)
+        return Interval(float(used.mean()), *ends, float(np.hypot(*errors)) / 2, 2, sum(e.freedom for e in each))
+    return of_trials(used, errors if np.isfinite(errors).all() else None, sum(e.freedom for e in each))
+
+
+def _of_batches(s: Saturation) -> Interval:
+    """Batches of like numbers of samples, so that a gap of the collector leaves none of them empty."""
+    known = s.values[~np.isnan(s.values)]
+    if len(known) < BATCHES:
+        return estimated(s.utilization_mean_pct, float("nan"), 0, s.share.n)
+    return of_batches(np.array([part.mean() for part in np.array_split(known, BATCHES)]), s.share.n)
 
 
 def excess_moved(value: np.ndarray) -> np.ndarray:
@@ -322,6 +337,15 @@ def _coarse(s: Saturation, cells: int) -> np.ndarray:
     count = np.bincount(cell[known], minlength=cells)
     with np.errstate(invalid="ignore"):
         return np.where(count > 0, (total / np.maximum(count, 1) >= 0.5).astype(float), np.nan)
+
+
+def means(values: np.ndarray, cells: int) -> np.ndarray:
+    """Means of equal parts, NaN where a part has no value."""
+    cell = (np.arange(len(values)) * cells) // len(values)
+    known = ~np.isnan(values)
+    total = np.bincount(cell[known], weights=values[known], minlength=cells)
+    count = np.bincount(cell[known], minlength=cells)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def saturation_table(found: list[Saturation]) -> pd.DataFrame:

@@ -1,0 +1,108 @@
+"""Several runs of one thing differ by more than each of them shows. Seeds: 2026112901 and on, used nowhere else."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from ntier_analysis.statistics.share import Share
+from ntier_analysis.verdict.agreement import migrations
+from ntier_analysis.verdict.base import base_response
+from ntier_analysis.verdict.context import of_loads
+from ntier_analysis.verdict.load import Bottleneck, Verdict
+from ntier_analysis.verdict.saturation import THRESHOLDS, mean_use
+from ntier_analysis.verdict.sweep import judge_sweep
+
+from .test_principles import named, resource, trial
+
+SAMPLES = 200
+
+
+def used(*means, spread=5.0, rng=None):
+    """One resource in several runs, used so much in the mean of each, with `spread` between samples."""
+    rng = rng or np.random.default_rng(2026112901)
+    noise = rng.normal(0.0, spread, (len(means), SAMPLES))
+    values = np.array(means)[:, None] + noise - noise.mean(axis=1, keepdims=True)
+    return [replace(resource("db1", mean=m), values=v) for m, v in zip(means, values, strict=True)]
+
+
+@pytest.mark.parametrize("runs", [3, 8])
+def test_a_mean_use_of_several_runs_holds_though_they_differ(runs):
+    """By 4 points (standard deviation), where the samples of a run tell its mean to 0.35."""
+    rng = np.random.default_rng(2026112902)
+    found = [mean_use(*used(*rng.normal(70.0, 4.0, runs), rng=rng)) for _ in range(400)]
+    assert 0.91 <= np.mean([u.low <= 70.0 <= u.high for u in found]) <= 0.985
+
+
+def test_a_mean_use_of_two_runs_has_the_ends_of_both():
+    """By Student's t, 66 and 72 % may be anything."""
+    low, high = used(66.0, 72.0)
+    both = mean_use(low, high)
+    assert (both.value, both.low, both.high) == (pytest.approx(69.0), mean_use(low).low, mean_use(high).high)
+
+
+def test_a_mean_use_of_runs_that_agree_by_chance_is_known_no_better_than_each_run():
+    together, alone = mean_use(*used(70.0, 70.0, 70.0)), mean_use(*used(70.0))
+    assert together.half_width > alone.half_width / np.sqrt(3) / 1.5
+    assert (together.value, together.n) == (pytest.approx(70.0), 3)
+
+
+def test_what_runs_differ_by_is_in_the_most_that_a_resource_may_be_used():
+    """74, 80 and 86 %: the mean may be 94."""
+    trials = [(trial(n, 20.0, n / 20 - 7).load, [s]) for n, s in zip((200, 250, 300), used(74, 80, 86), strict=True)]
+    assert of_loads([], trials).most_pct[("db1", "cpu", "")] > 90
+
+
+def test_nothing_is_hidden_beside_a_network_whose_use_in_three_runs_may_be_full_in_the_mean():
+    """A network used 76, 83 and 90 % beyond the knee. Taken together its samples say 81.5 to 84.5 %."""
+    free = [trial(n, n / 7.02, 0.02) for n in (30, 60)]
+    full = [
+        trial(n, 20.0, n / 20 - 7, replace(s, resource="network"))
+        for n, s in zip((200, 250, 300), used(76, 83, 90), strict=True)
+    ]
+    found = judge_sweep("s", "1/1/1/1M", [*free, *full])
+    assert (found.verdict, named(found)) == ("unknown", [])
+    assert any("db1 network may have no room" in text for _, v in found.trials for text in v.evidence)
+    even = [replace(t, saturations=[*t.saturations[:-1], replace(used(76)[0], resource="network")]) for t in full]
+    assert judge_sweep("s", "1/1/1/1M", [*free, *even]).verdict == "hidden"
+
+
+# ---- moves of the bottleneck ---------------------------------------------------------------------------------------
+
+
+def shown(users, rep, shares):
+    """A run in which these were saturated, each share known to 0.03."""
+    some = [
+        replace(
+            resource(node),
+            shares=dict.fromkeys(THRESHOLDS, Share(share, share - 0.03, share + 0.03, SAMPLES, 0, SAMPLES)),
+        )
+        for node, share in shares.items()
+    ]
+    made = trial(users, 20.0, 3.0, *some)
+    made = replace(made, load=replace(made.load, trial=f"u{users}.r{rep}"))
+    top = max(shares, key=shares.get)
+    return made, Verdict("single", bottlenecks=[Bottleneck(top.rstrip("1"), "cpu", (top,), shares[top], 0.0, 1.0)])
+
+
+@pytest.mark.parametrize(("apart", "moves"), [(0.0, 1), (0.45, 0)])
+def test_a_bottleneck_moves_only_by_more_than_repetitions_differ(apart, moves):
+    """From 0.85 to 0.5 in the mean. If three repetitions of a load lie 0.45 apart, their mean is known to 0.56."""
+    steps = (-apart / 2, 0.0, apart / 2)
+    low = [shown(200, i, {"app1": 0.85 + d / 4, "db1": 0.5}) for i, d in enumerate(steps)]
+    high = [shown(300, i, {"app1": 0.5 + d, "db1": 0.95}) for i, d in enumerate(steps)]
+    high = [(t, replace(v, bottlenecks=[Bottleneck("db", "cpu", ("db1",), 0.95, 0.0, 1.0)])) for t, v in high]
+    assert len(migrations([*low, *high])) == moves
+
+
+# ---- the response time without waiting -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("times", "cold"), [((0.79, 0.80, 0.81), True), ((0.15, 0.45, 1.8), False)])
+def test_a_load_is_cold_only_by_more_than_its_repetitions_differ(times, cold):
+    """In the mean 0.8 s, where more users are answered in 0.12. One of three runs may have been slow for itself."""
+    low = [trial(100, 100 / (7 + r), r) for r in times]
+    some = [
+        replace(t, load=replace(t.load, trial=f"{t.load.trial}.r{i}", end_s=600.0, throughput_per_s=13.0))
+        for i, t in enumerate(low)
+    ]
+    assert bool(base_response([*some, trial(200, 200 / 7.12, 0.12), trial(400, 400 / 7.15, 0.15)]).cold) == cold

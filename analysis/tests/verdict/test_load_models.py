@@ -16,6 +16,7 @@ from ntier_analysis.verdict.trial import judge_trial
 from .test_principles import CELLS, NODES, load, named, resource, trial
 
 FULL = resource("db1", np.ones(CELLS), 100)
+ALL = np.ones(CELLS)
 CALM = [resource(n) for n in NODES]
 CAPACITY = 25.0
 
@@ -129,6 +130,86 @@ def test_of_arrivals_what_lies_before_a_full_resource_works_for_all_that_come(of
     found = swept([before(5.0, low, 5.0), before(10.0, low, 5.0), *beyond])
     assert named(found) == verdict
     assert swept(beyond).verdict == "unknown", "no lower load tells what is completed needs"
+
+
+def disk_of(mean, marks=None):
+    """A disk that serves one at a time, by a known limit."""
+    return replace(resource("db1", marks, mean, "disk"), source="cgroup")
+
+
+def both(offered, cpu, disk, **given):
+    """CPU and disk of the database, in proportion to what comes until they are full."""
+    made = [
+        (disk_of if name == "disk" else lambda pct, m: resource("db1", m, pct))(
+            min(100, pct), ALL if pct >= 100 else None
+        )
+        for name, pct in (("cpu", cpu * offered), ("disk", disk * offered))
+    ]
+    return arrivals(offered, *made, **given)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "disk", "verdict"),
+    [
+        (3.5, 5.0, [("db", "disk")]),
+        (5.0, 3.5, [("db", "cpu")]),
+        (4.4, 5.0, []),
+        (5.0, 4.4, []),
+        (5.0, 5.0, [("db", "cpu"), ("db", "disk")]),
+    ],
+)
+def test_of_arrivals_cpu_and_disk_of_a_node_either_may_work_for_all_that_come(cpu, disk, verdict):
+    """20/s are completed, so what needs 5 % of each per second limits. The other one is as full, if it comes first: of
+    the 30/s and more that arrive it would need 105 % (or 132). The completed ones need 70 or 88 % of it, by low rates.
+    Work may cost a fifth more at high load, so at 88 % it is not known."""
+    beyond = [both(30.0 + i, cpu, disk, served=20.0) for i in (0.0, 0.1, 0.2)]
+    found = swept([both(5.0, cpu, disk), both(10.0, cpu, disk), *beyond])
+    assert named(found) == verdict
+    assert swept(beyond).verdict == "unknown", "no lower load tells what is completed needs"
+
+
+@pytest.mark.parametrize("kept_up", ["app1", "db1"])
+def test_of_arrivals_in_tiers_without_an_order_either_may_come_first(kept_up):
+    """One of two CPUs is full with all that comes; the other one limits."""
+    needs = {"app1": 5.0, "db1": 5.0, kept_up: 3.5}
+    low = [arrivals(x, *(resource(n, mean=pct * x) for n, pct in needs.items())) for x in (5.0, 10.0)]
+    beyond = [arrivals(30.0 + i, *(resource(n, ALL, 100) for n in needs), served=20.0) for i in (0.0, 0.1, 0.2)]
+    found = swept([replace(t, order=()) for t in (*low, *beyond)])
+    assert [b.nodes for b in found.bottlenecks] == [tuple(set(needs) - {kept_up})]
+
+
+def turning(offered, first=0.55, served=None):
+    """CPU and disk of the database, one of which is full at each moment beyond the limit, in turns of some seconds,
+    since its connections keep a fixed number of requests in it."""
+    if offered <= 15.0:
+        return both(offered, 3.0, 3.0)
+    on = np.arange(CELLS) % 100 < 100 * first
+    pool = replace(resource("app1", ALL, 100, "pool"), item="connections")
+    return arrivals(offered, resource("db1", on, 68), disk_of(62, ~on), pool, resource("app1"), served=served or 20.0)
+
+
+def test_of_arrivals_cpu_and_disk_of_a_database_limit_in_turns():
+    """The pool before it is full, and a place in it is held longer, which is a symptom."""
+    found = swept([turning(5.0), turning(10.0), turning(30.0), turning(35.0), turning(40.0)])
+    assert (found.verdict, found.kind, named(found)) == ("multi", "alternating", [("db", "cpu"), ("db", "disk")])
+    assert found.max_throughput.value == pytest.approx(20.0, rel=0.02)
+
+
+def test_of_arrivals_that_are_all_served_cpu_and_disk_in_turns_do_not_limit():
+    """They are as busy at 24/s, of which everything is completed."""
+    found = swept([turning(5.0), turning(10.0), turning(24.0, served=24.0)])
+    assert found.verdict == "none"
+
+
+def test_of_arrivals_turns_that_leave_a_part_of_the_time_open_do_not_limit():
+    """In a fifth of the run neither is saturated, and the backlog grows all the time."""
+    at = np.arange(CELLS) % 100
+    gaps = [
+        arrivals(x, resource("db1", at < 40, 55), disk_of(50, (at >= 50) & (at < 90)), served=20.0)
+        for x in (30.0, 35.0, 40.0)
+    ]
+    found = swept([turning(5.0), turning(10.0), *gaps])
+    assert (found.verdict, named(found)) == ("hidden", [])
 
 
 def test_of_arrivals_what_lies_behind_a_full_resource_works_only_for_what_comes_through():

@@ -370,16 +370,15 @@ class _Pair:
 @dataclass(frozen=True)
 class _Used:
     """Mean use of two that are full together, %. `low`: the one that is used less; `by_completed`: its use is only what
-    the completed requests need. `needed_pct`: what these need of the one `nearer` to the users; infinite if that is not
-    known, NaN where it does not matter."""
+    the completed requests need. `untold`: works for all that arrive, and what the completed ones need of it is not
+    known."""
 
     low: Saturation
     high: Saturation
     low_pct: float
     high_pct: float
     by_completed: bool
-    nearer: Saturation
-    needed_pct: float
+    untold: Saturation | None
 
     @property
     def gain(self) -> float:
@@ -425,8 +424,8 @@ def _full_together(a: list[Saturation], b: list[Saturation], load: Load, context
     text += f"; {used.text}"
     piled = _piled_before(used, load, context)
     if (1 + used.gain) * (1 + piled) - 1 <= COUNTS:
-        if np.isinf(used.needed_pct):
-            text += f": no low load tells what is completed needs of {used.nearer.name}, so it may have room"
+        if used.untold:
+            text += f": no low load tells what is completed needs of {used.untold.name}, so it may have room"
             return _Pair(UNTOLD, text)
         return _Pair("simultaneous", text)
     least = _least_gain(used, a if used.low is _top(a) else b, context)
@@ -442,12 +441,17 @@ def _used(a: list[Saturation], b: list[Saturation], load: Load, context: Context
     for s, other in ((first, second), (second, first)):
         if s.resource in SOFT and other.resource not in SOFT:
             use[s.key] = 100.0  # places are taken, not used: no law of utilization says what room a full pool has
-    (nearer, of_nearer), (deeper, _) = sorted(((first, a), (second, b)), key=lambda s: depth(s[0].tier, context.order))
-    needed = _needed(of_nearer, context) if _works_for_all(nearer, deeper, load, context) else np.nan
-    ahead = {nearer.key: needed} if needed < use[nearer.key] else {}
+    ahead, untold = {}, None
+    for s, group, other in ((first, a, second), (second, b, first)):
+        if _works_for_all(s, other, load, context):
+            needed = _needed(group, context)
+            if np.isinf(needed):
+                untold = s
+            elif needed < use[s.key]:
+                ahead[s.key] = needed
     use |= ahead
     low, high = sorted((first, second), key=lambda s: use[s.key])
-    return _Used(low, high, use[low.key], use[high.key], low.key in ahead, nearer, needed)
+    return _Used(low, high, use[low.key], use[high.key], low.key in ahead, untold)
 
 
 def _piled_before(used: _Used, load: Load, context: Context) -> float:
@@ -473,14 +477,16 @@ def _may_bring(used: _Used, piled: float, least: float) -> str:
     return text
 
 
-def _works_for_all(nearer: Saturation, deeper: Saturation, load: Load, context: Context) -> bool:
-    """Whether the first works for all that arrive, which go on whatever the second completes."""
-    before = depth(nearer.tier, context.order) < depth(deeper.tier, context.order)
-    return before and load.model is LoadModel.OPEN and nearer.resource not in SOFT
+def _works_for_all(s: Saturation, other: Saturation, load: Load, context: Context) -> bool:
+    """Whether the first may work for all that arrive, which go on whatever the second completes. It does not if it lies
+    behind. Of two of one tier (CPU and disk of a node), or of tiers without an order, it is not known which one does:
+    what lies behind is used only as much as what is completed needs."""
+    behind = depth(s.tier, context.order) > depth(other.tier, context.order)
+    return not behind and load.model is LoadModel.OPEN and s.resource not in SOFT
 
 
 def _needed(group: list[Saturation], context: Context) -> float:
-    """Mean use of CPUs that what is completed needs, %; infinite if it is not known of all of them."""
+    """Mean use of CPUs or disks that what is completed needs, %; infinite if it is not known of all of them."""
     return float(np.mean([context.needed_pct.get(s.key, np.inf) for s in group]))
 
 

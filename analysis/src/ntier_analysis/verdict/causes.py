@@ -34,7 +34,7 @@ from ntier_analysis.verdict.coverage import (
 from ntier_analysis.verdict.disks import Room
 from ntier_analysis.verdict.load import COUNTS, USED_UP_PCT, Load, depth
 from ntier_analysis.verdict.places import HELD_LONGER
-from ntier_analysis.verdict.saturation import Group, Key, Saturation, aligned
+from ntier_analysis.verdict.saturation import Group, Key, Saturation, aligned, means
 
 SOFT = ("pool",)
 """Resources whose exhaustion may be the symptom of a deeper one's saturation."""
@@ -144,6 +144,11 @@ def _keys(found: list[Turns]) -> set[Key]:
 
 def _unproved_turns(found: Turns) -> str:
     names = " and ".join(group[0].name for group in found.groups)
+    if found.chance:
+        return (
+            f"one of {names} is saturated in nearly all samples, but these are so few that it may be chance: they take "
+            "turns, or one of them limits alone"
+        )
     return (
         f"one of {names} is saturated at every moment, but more of one of them could bring {100 * found.gain:.0f} % at "
         "most: they take turns, or one of them limits alone"
@@ -267,15 +272,6 @@ def _ratio(s: Saturation, rate: np.ndarray, on: np.ndarray, off: np.ndarray) -> 
 
 def _over(value: float, rest: float) -> float:
     return value / rest if rest > 0 else float("inf")
-
-
-def means(values: np.ndarray, cells: int) -> np.ndarray:
-    """Means of equal parts, NaN where a part has no value."""
-    cell = (np.arange(len(values)) * cells) // len(values)
-    known = ~np.isnan(values)
-    total = np.bincount(cell[known], weights=values[known], minlength=cells)
-    count = np.bincount(cell[known], minlength=cells)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def _without_full_anyway(

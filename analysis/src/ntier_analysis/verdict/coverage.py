@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from scipy import stats
 
 from ntier_analysis.verdict.load import COUNTS
-from ntier_analysis.verdict.saturation import Group, Saturation
+from ntier_analysis.verdict.saturation import THRESHOLD, Group, Saturation, means
 
 NO_GAPS = 0.95
 """Share of the time in which users wait that the resources of a set cover together: with samples of 100 ms, turns have
@@ -21,6 +22,9 @@ NOT_BY_CHANCE = 0.5
 """Time that the set leaves uncovered, against that which unrelated resources with the same shares would leave. Users
 who wait are at one of the stations that limit, so if one is idle another is not; bursts of resources that limit
 nothing know nothing of each other (1.0)."""
+CHANCE = 0.02
+"""Chance that as many samples of unrelated resources leave so small a gap, above which a set is not sure. Two that
+are saturated in 0.7 and 0.8 of the time leave none in twelve samples in half of the cases."""
 SURE_GAIN = 0.08
 """Gain of throughput that counts for certain, where COUNTS may or may not: each resource of a set must be able to bring
 as much. In 24 pairs that truly took turns, the weaker resource could bring 9 to 25 % at most of the loads; in the four
@@ -60,14 +64,15 @@ def covered(some: list[Saturation], waits: np.ndarray) -> float:
 @dataclass(frozen=True)
 class Turns:
     """`groups`: of each (tier, resource) that takes turns, what is saturated; `gain`: the most that more of any one of
-    them could bring, of the one that could bring least."""
+    them could bring, of the one that could bring least; `chance`: so few samples leave so small a gap by chance."""
 
     groups: list[list[Saturation]]
     gain: float
+    chance: bool = False
 
     @property
     def sure(self) -> bool:
-        return self.gain >= SURE_GAIN
+        return self.gain >= SURE_GAIN and not self.chance
 
 
 def in_turns(candidates: list[Saturation], waits: np.ndarray) -> list[Turns]:
@@ -82,12 +87,13 @@ def in_turns(candidates: list[Saturation], waits: np.ndarray) -> list[Turns]:
         fitting = []
         for chosen in combinations(sorted(groups), size):
             seen = _known([marks[g] for g in chosen], [use[g] for g in chosen], waits)
+            samples = fewest_samples([s for g in chosen for s in groups[g]], waits)
             gap, gain = _gap(seen[0]), least_gain(*seen)
             if np.isfinite(gap) and gain >= COUNTS:
-                fitting.append((gain < SURE_GAIN, gap, chosen, gain))
+                found = Turns([groups[g] for g in chosen], gain, by_chance(seen[0], samples))
+                fitting.append((not found.sure, gap, chosen, found))
         if fitting:
-            _, _, chosen, gain = min(fitting)
-            return [Turns([groups[g] for g in chosen], gain)]
+            return [min(fitting, key=lambda one: one[:3])[-1]]
     return []
 
 
@@ -103,7 +109,8 @@ def replicas_in_turns(candidates: list[Saturation], waits: np.ndarray) -> list[l
         marks = np.array([on_clock(s, len(waits)) for s in some])
         marks = marks[:, (waits > 0) & ~np.isnan(marks.sum(axis=0))]
         alone = ((marks == 1) & (marks.sum(axis=0) == 1)).mean(axis=1) if marks.size else np.zeros(1)
-        if len(some) > 1 and np.isfinite(_gap(marks)) and alone.min() >= COUNTS:
+        told = np.isfinite(_gap(marks)) and not by_chance(marks, fewest_samples(some, waits))
+        if len(some) > 1 and told and alone.min() >= COUNTS:
             found.append(some)
     return found
 
@@ -111,7 +118,8 @@ def replicas_in_turns(candidates: list[Saturation], waits: np.ndarray) -> list[l
 def pair(a: Saturation, b: Saturation, waits: np.ndarray) -> Turns:
     """Two that are known to take turns, with what more of them could bring."""
     marks, use = zip(*((on_clock(s, len(waits)), _use(s, len(waits))) for s in (a, b)), strict=True)
-    return Turns([[a], [b]], least_gain(*_known(list(marks), list(use), waits)))
+    seen = _known(list(marks), list(use), waits)
+    return Turns([[a], [b]], least_gain(*seen), by_chance(seen[0], fewest_samples([a, b], waits)))
 
 
 def _known(marks: list[np.ndarray], use: list[np.ndarray], waits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -139,9 +147,48 @@ def _gap(marks: np.ndarray) -> float:
     """What these leave uncovered; NaN if that is too much, or what chance would leave."""
     if not marks.size:
         return float("nan")
-    gap = float((marks.sum(axis=0) == 0).mean())
-    chance = float(np.prod(1 - marks.mean(axis=1)))
+    gap, chance = _uncovered(marks)
     return gap if gap <= 1 - NO_GAPS and gap <= NOT_BY_CHANCE * chance else float("nan")
+
+
+def _uncovered(marks: np.ndarray) -> tuple[float, float]:
+    """Share of the time in which none of these is saturated, and what unrelated ones that are as often would leave."""
+    return float((marks.sum(axis=0) == 0).mean()), float(np.prod(1 - marks.mean(axis=1)))
+
+
+def by_chance(marks: np.ndarray, samples: float) -> bool:
+    """Whether so many samples of unrelated resources, saturated as often as these, may leave so small a gap."""
+    if not marks.size:
+        return True
+    gap, chance = _uncovered(marks)
+    n = max(1, round(samples))
+    return bool(stats.binom.cdf(round(gap * n), n, chance) > CHANCE)
+
+
+def fewest_samples(some: list[Saturation], waits: np.ndarray) -> float:
+    """How many samples of the time in which users wait each of these has at least."""
+    return min((len(s.indicator) for s in some), default=0) * float((waits > 0).mean())
+
+
+def unseen_turns(some: list[Saturation], waits: np.ndarray, coarse_s: float) -> tuple[Saturation, Saturation] | None:
+    """Two that may take turns too short for the samples of one of them to show, which are further apart than
+    `coarse_s`; None if no two may. One of them would be saturated at every moment in which users wait, so in each
+    sample both together are used as much as one that is (one sample may lie at an edge), and each alone for as long as
+    counts."""
+    fitting = []
+    for a, b in combinations(some, 2):
+        same = a.node == b.node and (a.resource == b.resource or "thread" in (a.resource, b.resource))
+        cells = min(len(a.values), len(b.values))
+        if same or not cells or max(a.interval_s, b.interval_s) <= coarse_s:
+            continue  # (of one node, what passes two disks, or what a thread does, is counted twice)
+        use = np.array([means(s.values, cells) for s in (a, b)])
+        asked = ~np.isnan(use.sum(axis=0)) & (means(waits, cells) > 0)
+        below = int((use.sum(axis=0)[asked] < THRESHOLD).sum())
+        if asked.any() and below <= max(1.0, (1 - NO_GAPS) * asked.sum()):
+            mean = use[:, asked].mean(axis=1)
+            if min(mean.min(), 100 - mean.max()) >= 100 * COUNTS / MORE:
+                fitting.append((float(mean.sum()), a, b))
+    return max(fitting, key=lambda found: found[0])[1:] if fitting else None
 
 
 def least_gain(marks: np.ndarray, use: np.ndarray) -> float:

@@ -11,7 +11,7 @@ from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.statistics.laws import asymptote
 from ntier_analysis.verdict.causes import ALTERNATING_LIFT, EXPLAINS, FULL, SOFT, Causes, causes, relation, surges
 from ntier_analysis.verdict.context import NO_CONTEXT, NO_ROOM_PCT, Context
-from ntier_analysis.verdict.coverage import NO_GAPS, SURE_GAIN, covered
+from ntier_analysis.verdict.coverage import NO_GAPS, SURE_GAIN, covered, unseen_turns
 from ntier_analysis.verdict.disks import OUTGROWN_PCT, Room
 from ntier_analysis.verdict.exact import as_expected
 from ntier_analysis.verdict.load import COUNTS, Bottleneck, Load, Verdict, depth, is_server
@@ -82,7 +82,7 @@ def judge_trial(
             evidence.append("it saturates, but throughput still follows the law: not (yet) a limit")
         return Verdict("none", evidence=evidence, lost=lost)
     if not seen.named:
-        judged = _without_cause(load, servers, nodes, lost, evidence, context, stops, base_s)
+        judged = _without_cause(load, servers, nodes, lost, evidence, context, stops, base_s, waits)
         if judged.verdict == "hidden" and (why := crowded(found, context)):
             judged = replace(judged, verdict="unknown", evidence=[*judged.evidence, why])
     else:
@@ -143,6 +143,7 @@ def _without_cause(
     context: Context,
     stops: Stops,
     base_s: float,
+    waits: np.ndarray,
 ) -> Verdict:
     missing = unmeasured(found, nodes)
     if missing:
@@ -187,22 +188,41 @@ def _without_cause(
         return Verdict("unknown", evidence=evidence, lost=lost)
     if text := surges(load, found):
         return Verdict("unknown", evidence=[*evidence, text], lost=lost)
-    full = [s for s in found if s.resource not in SOFT and _may_be_full(s, load, context)]
+    hard = [s for s in found if s.resource not in SOFT and not _has_room(s, context)]
+    full = [s for s in hard if _may_be_full(s, load, context)]
     if full:
-        evidence += [f"{s.name} may have no room: {_use_text(s)}" for s in full]
+        evidence += [f"{s.name} may have no room: {_use_text(s, load, context)}" for s in full]
         return Verdict("unknown", evidence=evidence, lost=lost)
+    if text := _unseen_turns(hard, waits):
+        return Verdict("unknown", evidence=[*evidence, text], lost=lost)
     return Verdict("hidden", evidence=evidence, lost=lost)
 
 
+def _unseen_turns(hard: list[Saturation], waits: np.ndarray) -> str:
+    """Which two of these may take turns that their samples are too coarse to show; '' if no two may."""
+    found = unseen_turns(hard, waits, COARSE_S)
+    if not found:
+        return ""
+    names, used = " and ".join(s.name for s in found), sum(s.utilization_mean_pct for s in found)
+    every = max(s.interval_s for s in found)
+    return (
+        f"{names} are used {used:.0f} % together, sampled every {every:.1f} s: they may take turns shorter than that, "
+        "and limit; sample finer"
+    )
+
+
 def _may_be_full(s: Saturation, load: Load, context: Context) -> bool:
-    """Whether a resource that was not seen full may be: its mean utilization, over the loads beyond the knee, is not
-    known to be lower. A load that serves more than they do on average uses it more (utilization law). Collections may
-    stop it while a part of its CPU idles."""
+    """Whether a resource that was not seen full may be. Collections may stop it while a part of its CPU idles."""
+    often = s.resource == "cpu" and load.model is LoadModel.CLOSED and mean_use(s).value >= MAY_LIMIT_PCT
+    return often or _most_used(s, load, context) + s.collected_pct >= NO_ROOM_PCT
+
+
+def _most_used(s: Saturation, load: Load, context: Context) -> float:
+    """Mean utilization, %, that is not known to be less, over the loads beyond the knee. A load that serves more than
+    they do on average uses it more (utilization law)."""
     used = mean_use(s)
     most = context.most_pct.get(s.key, used.high if np.isfinite(used.high) else used.value)
-    most *= max(1.0, load.throughput_per_s / context.level)
-    often = s.resource == "cpu" and load.model is LoadModel.CLOSED and used.value >= MAY_LIMIT_PCT
-    return not _has_room(s, context) and (often or most + s.collected_pct >= NO_ROOM_PCT)
+    return most * max(1.0, load.throughput_per_s / context.level)
 
 
 def _has_room(s: Saturation, context: Context) -> bool:
@@ -211,9 +231,11 @@ def _has_room(s: Saturation, context: Context) -> bool:
     return wide or context.is_full_anyway(s)
 
 
-def _use_text(s: Saturation) -> str:
-    used = mean_use(s)
+def _use_text(s: Saturation, load: Load, context: Context) -> str:
+    used, most = mean_use(s), _most_used(s, load, context)
     width = f", 95 % interval {used.low:.0f} to {min(used.high, 100.0):.0f} %" if np.isfinite(used.low) else ""
+    if np.isfinite(used.low) and most > used.high:  # runs differ by more than each of them shows
+        width += f"; over the loads beyond the knee up to {min(most, 100.0):.0f} %"
     stops = f"; garbage collections stop it in {s.collected_pct:.0f} % of the run" if s.collected_pct else ""
     return f"it is used {used.value:.0f} %{width}{stops}"
 

@@ -1,0 +1,101 @@
+"""Data that others bring: samples of many seconds, users who were not there throughout."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from ntier_analysis.statistics.laws import dependence
+from ntier_analysis.statistics.share import saturation_share
+from ntier_analysis.verdict.coverage import by_chance
+from ntier_analysis.verdict.saturation import THRESHOLDS
+from ntier_analysis.verdict.sweep import judge_sweep
+
+from .test_principles import CELLS, NODES, RUN_S, limited, named, resource, trial
+
+
+def scraped(node, values, name="cpu"):
+    """Read every few seconds: so much in each."""
+    values = np.asarray(values, float)
+    marks, step = (values >= 95).astype(float), RUN_S / len(values)
+    shares = dict.fromkeys(THRESHOLDS, saturation_share(marks, step))
+    return replace(resource(node, mean=values.mean(), name=name), shares=shares, interval_s=step, indicator=marks,
+                   values=values)  # fmt: skip
+
+
+def said(found, text):
+    return any(text in line for line in [*found.evidence, *(e for _, v in found.trials for e in v.evidence)])
+
+
+# ---- samples of many seconds ---------------------------------------------------------------------------------------
+
+EVEN = np.tile([1.0, -1.0], 6)
+
+
+@pytest.mark.parametrize("samples", [12, 60])
+def test_two_that_together_are_always_used_may_take_turns_that_coarse_samples_do_not_show(samples):
+    """Turns of two seconds, read every five (or of half a second, every second): 54 and 52 % in each sample."""
+    even = np.resize(EVEN, samples)
+    found = limited(scraped("db1", 54 + even), scraped("app1", 52 - even))
+    assert (found.verdict, named(found)) == ("unknown", [])
+    assert said(found, "are used 106 % together, sampled every")
+    assert said(found, "they may take turns shorter than that")
+
+
+@pytest.mark.parametrize(
+    ("db", "app"),
+    [
+        (np.where(np.arange(12) % 3 == 0, 40.0, 70.0), 40 + EVEN),  # 80 % together in a third of the samples
+        (75 + EVEN, 9 + EVEN),  # the second one never leaves the first too little
+        (40 + EVEN, 40 + EVEN),
+    ],
+)
+def test_two_that_leave_time_to_which_neither_is_used_take_no_turns(db, app):
+    assert limited(scraped("db1", db), scraped("app1", app)).verdict == "hidden"
+
+
+def test_fine_samples_would_show_turns():
+    even = np.resize(EVEN, CELLS)
+    fine = [replace(resource(n, mean=m), values=m + even) for n, m in (("db1", 54), ("app1", 52))]
+    assert limited(*fine).verdict == "hidden"
+
+
+def test_one_disk_and_what_stands_on_it_take_no_turns():
+    stacked = [replace(scraped("db1", 60 + EVEN, "disk"), item=item) for item in ("sda", "dm-0")]
+    assert limited(*stacked).verdict == "hidden"
+
+
+@pytest.mark.parametrize(("samples", "db", "app"), [(12, 8, 5), (24, 16, 16)])
+def test_few_samples_of_two_leave_no_gap_by_chance(samples, db, app):
+    """One reads full in the first of them, the other in the last, and never neither. So do 8 and 6 % of the pairs that
+    know nothing of each other, of which each sweep has many."""
+    at = np.arange(samples)
+    order = np.random.default_rng(2026112903).permutation(samples)
+    first, last = (np.where(marks[order], 98.0, 40.0) for marks in (at < db, at >= samples - app))
+    found = limited(scraped("db1", first), scraped("app1", last))
+    assert (found.verdict, named(found)) == ("unknown", [])
+
+
+def test_few_samples_of_two_replicas_leave_no_gap_by_chance():
+    """As above; more of their tier need not help."""
+    at = np.random.default_rng(2026112904).permutation(24)
+    some = [scraped("db1", np.where(at < 16, 98.0, 40.0)), scraped("db2", np.where(at >= 8, 98.0, 40.0))]
+    found = limited(*some, nodes=NODES | {"db2": "db"})
+    assert (found.verdict, named(found)) == ("unknown", [])
+
+
+@pytest.mark.parametrize(("samples", "chance"), [(12, True), (600, False)])
+def test_how_small_a_gap_is_chance_depends_on_how_many_samples_leave_it(samples, chance):
+    at = np.arange(CELLS) / CELLS
+    marks = np.array([at < 0.7, at >= 0.3]).astype(float)
+    assert by_chance(marks, samples) == chance
+
+
+def test_turns_of_whole_samples_are_seen_in_few_of_them():
+    """Half of the samples each, and never both: one in 900 such pairs."""
+    half = np.arange(24) % 2 == 0
+    found = limited(scraped("db1", np.where(half, 99, 40)), scraped("app1", np.where(half, 40, 99)))
+    assert (found.kind, named(found)) == ("alternating", [("app", "cpu"), ("db", "cpu")])
+
+
+def test_dependence_of_few_samples_is_not_known_to_be_none():
+    assert np.isnan(dependence(np.ones(12), np.ones(12), 5.0).lift)

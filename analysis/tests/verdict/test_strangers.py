@@ -97,5 +97,27 @@ def test_turns_of_whole_samples_are_seen_in_few_of_them():
     assert (found.kind, named(found)) == ("alternating", [("app", "cpu"), ("db", "cpu")])
 
 
+# ---- users who were not there throughout ---------------------------------------------------------------------------
+
+
+def served(users, share, x=20.0):
+    """The database is full, and the load generator stops after a share of the run."""
+    marks = np.arange(CELLS) < share * CELLS
+    cpu = resource("db1", marks, 100 * share + 1)
+    made = trial(users, share * x, users / x - 7, cpu)
+    done = np.linspace(0.0, share * RUN_S, round(share * x * RUN_S), endpoint=False)
+    spans = np.column_stack([done - made.load.response_s, done])
+    return replace(made, load=replace(made.load, done_s=done, spans=spans))
+
+
+@pytest.mark.parametrize(("share", "at_least"), [(1.0, False), (0.75, True)])
+def test_a_maximum_of_users_who_were_not_there_throughout_is_a_lower_bound(share, at_least):
+    """15/s on average, of a database that completes 20."""
+    free = [trial(n, n / 7.02, 0.02, resource("db1", mean=5 * n / 7.02)) for n in (30, 60)]
+    found = judge_sweep("s", "1/1/1/1M", [*free, *(served(n, share) for n in (190, 200, 220))])
+    assert (found.at_least, named(found)) == (at_least, [("db", "cpu")])
+    assert said(found, "the answers account for 75 % of the users") == at_least
+
+
 def test_dependence_of_few_samples_is_not_known_to_be_none():
     assert np.isnan(dependence(np.ones(12), np.ones(12), 5.0).lift)

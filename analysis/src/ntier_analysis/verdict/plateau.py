@@ -87,6 +87,8 @@ def measure_plateau(
         found, p = pooled(members)
     result.plateau_users = tuple(t.load.users for t in members)
     result.max_throughput, result.at_least = found, len(set(result.plateau_users)) < MIN_PLATEAU
+    accounted = any(t.load.accounted for t in members)
+    result.at_least |= not accounted
     if base_s > 0 or alone_s > 0:  # else nothing tells where it is
         result.knee_users = knee_users(found.value, alone_s, base_s) / scale
         # The lowest load waits a little itself: of its response time, an open queue would leave 1 - U without waiting.
@@ -97,6 +99,8 @@ def measure_plateau(
             knee_users(found.high, alone_s, most_s) / scale,
         )
     _describe(result, valid, members, p)
+    if not accounted:
+        result.evidence.append(_unaccounted(members))
     _bracket(result, valid, scale, low_loads, r0=base_s > 0)
     if retrograde is not None:
         result.evidence.append(f"retrograde: from {retrograde.named} on throughput falls by more than {COUNTS:.0%}")
@@ -187,6 +191,15 @@ def _bracket(result: SweepVerdict, valid: list[TrialData], scale: float, low_loa
     )
     if not result.knee_bracketed:
         result.evidence.append(f"the knee is not bracketed: {low_loads} below and {MIN_PLATEAU} above it are needed")
+
+
+def _unaccounted(members: list[TrialData]) -> str:
+    """Why the maximum is a lower bound: what was served is known, and not what was asked for."""
+    known = 1 - float(np.mean([t.load.unmet for t in members]))
+    return (
+        f"beyond the knee the answers account for {100 * known:.0f} % of the users (N/(Z+R)): requests pile up, or not "
+        "all users were there throughout (the load generator may have stopped early); the maximum is at least this"
+    )
 
 
 def _no_interval(rates: list[float]) -> str:

@@ -77,7 +77,7 @@ print(time.process_time())
 
 
 @pytest.mark.parametrize(
-    ("name", "noted_as"), [("Επισκέπτες 1-1".encode(), "Επισκέπ\ufffd"), (b"\xff, \"x\"", "\ufffd x ")]
+    ("name", "noted_as"), [("Επισκέπτες 1-1".encode(), "Επισκέπ\ufffd"), (b'\xff, "x"', "\ufffd x ")]
 )
 def test_a_thread_may_have_any_name(tmp_path, monkeypatch, name, noted_as):
     """The kernel keeps 15 bytes, which may end in the middle of a character. A JVM's threads have names of the plan."""

@@ -168,6 +168,21 @@ def test_of_arrivals_cpu_and_disk_of_a_node_either_may_work_for_all_that_come(cp
     assert swept(beyond).verdict == "unknown", "no lower load tells what is completed needs"
 
 
+def test_of_arrivals_two_that_low_rates_fill_neither_have_become_dearer_and_which_is_not_known():
+    """The completed ones need 70 % of the CPU and 5 % of the disk, by low rates at which the cache held all."""
+    beyond = [arrivals(30.0 + i, FULL, disk_of(100, ALL), served=20.0) for i in (0.0, 0.1, 0.2)]
+    found = swept([both(5.0, 3.5, 0.25), both(10.0, 3.5, 0.25), *beyond])
+    assert (found.verdict, named(found)) == ("unknown", [])
+
+
+def test_of_arrivals_a_network_has_a_need_by_low_rates_as_a_disk_has():
+    """The completed ones need all of both."""
+    low = [arrivals(x, resource("db1", mean=5 * x), resource("db1", mean=5 * x, name="network")) for x in (5.0, 10.0)]
+    full = FULL, resource("db1", ALL, 100, "network")
+    found = swept([*low, *(arrivals(30.0 + i, *full, served=20.0) for i in (0.0, 0.1, 0.2))])
+    assert named(found) == [("db", "cpu"), ("db", "network")]
+
+
 @pytest.mark.parametrize("kept_up", ["app1", "db1"])
 def test_of_arrivals_in_tiers_without_an_order_either_may_come_first(kept_up):
     """One of two CPUs is full with all that comes; the other one limits."""
@@ -316,6 +331,13 @@ def test_workers_who_pause_ask_for_less_than_n_by_r():
     assert found.max_throughput is None or found.max_throughput.value > 200, "256/s were seen"
     level = swept([pausing(n, n / 100 - 0.1) for n in (1, 16, 64)])
     assert level.verdict == "hidden", "100/s by 16 and by 64, used 20 %"
+
+
+def test_a_maximum_of_workers_whose_pauses_nobody_counted_is_no_lower_bound():
+    """Their answers account for half of their time."""
+    some = [working(n, 100.0, FULL, cores=0.5) for n in (16, 32, 64)]
+    found = swept([replace(t, load=replace(t.load, response_s=t.load.response_s / 2)) for t in some])
+    assert (found.verdict, found.at_least) == ("single", False)
 
 
 def test_a_worker_who_pauses_most_of_the_run_has_settled():

@@ -59,6 +59,15 @@ def test_fine_samples_would_show_turns():
     assert limited(*fine).verdict == "hidden"
 
 
+def test_fine_samples_beside_coarse_ones_would_show_turns():
+    """The CPU is never saturated in a tenth of a second, so the disk is not idle meanwhile either."""
+    fine = replace(resource("db1", mean=54), values=54 + np.resize(EVEN, CELLS))
+    assert limited(fine, scraped("db1", np.resize(52 - EVEN, 60), "disk")).verdict == "hidden"
+    on = np.arange(CELLS) % 50 < 27
+    turning = replace(resource("db1", on, 54), values=np.where(on, 100.0, 0.0))
+    assert limited(turning, scraped("db1", np.resize(47 - EVEN, 12), "disk")).verdict == "unknown"
+
+
 def test_one_disk_and_what_stands_on_it_take_no_turns():
     stacked = [replace(scraped("db1", 60 + EVEN, "disk"), item=item) for item in ("sda", "dm-0")]
     assert limited(*stacked).verdict == "hidden"
@@ -94,6 +103,14 @@ def test_turns_of_whole_samples_are_seen_in_few_of_them():
     """Half of the samples each, and never both: one in 900 such pairs."""
     half = np.arange(24) % 2 == 0
     found = limited(scraped("db1", np.where(half, 99, 40)), scraped("app1", np.where(half, 40, 99)))
+    assert (found.kind, named(found)) == ("alternating", [("app", "cpu"), ("db", "cpu")])
+
+
+def test_turns_that_leave_gaps_are_told_by_how_seldom_both_are_saturated():
+    """Each in 21 of 60 samples, and never both: of unrelated ones both would be in 7. How often neither is, in 18, is no
+    matter then."""
+    at = np.random.default_rng(2026112905).permutation(60)
+    found = limited(scraped("db1", np.where(at < 21, 99, 40)), scraped("app1", np.where(at >= 39, 99, 40)))
     assert (found.kind, named(found)) == ("alternating", [("app", "cpu"), ("db", "cpu")])
 
 

@@ -103,7 +103,8 @@ def causes(load: Load, found: list[Saturation], context: Context, waits: np.ndar
     """`found`: saturations of the servers; `waits`: when users wait; `lost`: share of the throughput that it costs."""
     candidates = [s for s in found if s.share.n and s.share.value >= PARTIAL and s.share.low > 0.0]
     hard = [s for s in candidates if s.resource not in SOFT]
-    found_turns = [pair(a, b, waits) for a, b in combinations(hard, 2) if in_turn(a, b, relation(a, b, load))]
+    pairs = [(a, b, relation(a, b, load)) for a, b in combinations(hard, 2)]
+    found_turns = [pair(a, b, waits, complete=r.union >= COMPLETE) for a, b, r in pairs if in_turn(a, b, r)]
     found_turns = [t for t in found_turns if t.gain >= COUNTS]
     turns = _keys(found_turns)
     solid, with_room = _without_roomy(hard, turns, context)

@@ -27,7 +27,7 @@ class Context:
     nobody knows); `held_at_least`: the least that it may be;
     `together`: pools whose holders wait for one thing whenever the system stands still; `used_pct`: resource of a node
     -> mean utilization over the plateau; `most_pct`: the upper end of its 95 % interval; `disks`: what is known of the
-    room of those that read full; `needed_pct`: CPU or disk -> mean use that the plateau's throughput needs, by that at
+    room of those that read full; `needed_pct`: resource -> mean use that the plateau's throughput needs, by that at
     low loads; `explained_pct`: the most that it, or the requests to the node, need by any load that loses nothing;
     `level`: that throughput;
     `order`: tiers from the client inwards; `levels_off`: other loads show that
@@ -132,13 +132,13 @@ def _explained(free: Trials, plateau: Trials, level: float) -> dict[Key, float]:
 
 
 def _needed(low: Trials, level: float) -> dict[Key, float]:
-    """CPU or disk -> mean use that this throughput needs in proportion to that at a low load (utilization law), %: by
-    the low load at which work was dearest, since few requests of very different size tell it badly. What a node uses
+    """Resource -> mean use that this throughput needs in proportion to that at a low load (utilization law), %: by the
+    low load at which work was dearest, since few requests of very different size tell it badly. What a node uses
     without load is in it. (A disk that serves several at a time needs less: it is busy while it serves anything.)"""
     needed: dict[Key, float] = {}
     for load, found in low:
         for s in found:
-            if s.resource in ("cpu", "disk") and np.isfinite(s.utilization_mean_pct):
+            if np.isfinite(s.utilization_mean_pct):
                 needed[s.key] = max(needed.get(s.key, 0.0), s.utilization_mean_pct * level / load.throughput_per_s)
     return needed
 

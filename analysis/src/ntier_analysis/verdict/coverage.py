@@ -24,7 +24,8 @@ who wait are at one of the stations that limit, so if one is idle another is not
 nothing know nothing of each other (1.0)."""
 CHANCE = 0.02
 """Chance that as many samples of unrelated resources leave so small a gap, above which a set is not sure. Two that
-are saturated in 0.7 and 0.8 of the time leave none in twelve samples in half of the cases."""
+are saturated in 0.7 and 0.8 of the time leave none in twelve samples in half of the cases. It is for samples that are
+few: those of 100 ms are many, and resemble their neighbours."""
 SURE_GAIN = 0.08
 """Gain of throughput that counts for certain, where COUNTS may or may not: each resource of a set must be able to bring
 as much. In 24 pairs that truly took turns, the weaker resource could bring 9 to 25 % at most of the loads; in the four
@@ -87,7 +88,7 @@ def in_turns(candidates: list[Saturation], waits: np.ndarray) -> list[Turns]:
         fitting = []
         for chosen in combinations(sorted(groups), size):
             seen = _known([marks[g] for g in chosen], [use[g] for g in chosen], waits)
-            samples = fewest_samples([s for g in chosen for s in groups[g]], waits)
+            samples = fewest_samples([s for g in chosen for s in groups[g]], seen[0].shape[1] / len(waits))
             gap, gain = _gap(seen[0]), least_gain(*seen)
             if np.isfinite(gap) and gain >= COUNTS:
                 found = Turns([groups[g] for g in chosen], gain, by_chance(seen[0], samples))
@@ -108,18 +109,21 @@ def replicas_in_turns(candidates: list[Saturation], waits: np.ndarray) -> list[l
     for some in groups.values():
         marks = np.array([on_clock(s, len(waits)) for s in some])
         marks = marks[:, (waits > 0) & ~np.isnan(marks.sum(axis=0))]
+        samples = fewest_samples(some, marks.shape[1] / len(waits))
         alone = ((marks == 1) & (marks.sum(axis=0) == 1)).mean(axis=1) if marks.size else np.zeros(1)
-        told = np.isfinite(_gap(marks)) and not by_chance(marks, fewest_samples(some, waits))
+        told = np.isfinite(_gap(marks)) and not by_chance(marks, samples)
         if len(some) > 1 and told and alone.min() >= COUNTS:
             found.append(some)
     return found
 
 
-def pair(a: Saturation, b: Saturation, waits: np.ndarray) -> Turns:
-    """Two that are known to take turns, with what more of them could bring."""
+def pair(a: Saturation, b: Saturation, waits: np.ndarray, *, complete: bool) -> Turns:
+    """Two that are known to take turns, with what more of them could bring. `complete`: by the small gap that they
+    leave, which may be chance; else by how seldom they are saturated together."""
     marks, use = zip(*((on_clock(s, len(waits)), _use(s, len(waits))) for s in (a, b)), strict=True)
     seen = _known(list(marks), list(use), waits)
-    return Turns([[a], [b]], least_gain(*seen), by_chance(seen[0], fewest_samples([a, b], waits)))
+    chance = complete and by_chance(seen[0], fewest_samples([a, b], seen[0].shape[1] / len(waits)))
+    return Turns([[a], [b]], least_gain(*seen), chance)
 
 
 def _known(marks: list[np.ndarray], use: list[np.ndarray], waits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -165,24 +169,26 @@ def by_chance(marks: np.ndarray, samples: float) -> bool:
     return bool(stats.binom.cdf(round(gap * n), n, chance) > CHANCE)
 
 
-def fewest_samples(some: list[Saturation], waits: np.ndarray) -> float:
-    """How many samples of the time in which users wait each of these has at least."""
-    return min((len(s.indicator) for s in some), default=0) * float((waits > 0).mean())
+def fewest_samples(some: list[Saturation], share: float) -> float:
+    """How many samples each of these has at least in this share of the run."""
+    return min((len(s.indicator) for s in some), default=0) * share
 
 
 def unseen_turns(some: list[Saturation], waits: np.ndarray, coarse_s: float) -> tuple[Saturation, Saturation] | None:
     """Two that may take turns too short for the samples of one of them to show, which are further apart than
     `coarse_s`; None if no two may. One of them would be saturated at every moment in which users wait, so in each
     sample both together are used as much as one that is (one sample may lie at an edge), and each alone for as long as
-    counts."""
-    fitting = []
+    counts. One that is sampled more often would show its turns: of it, the time counts in which it is saturated."""
+    fitting, asking = [], {}
     for a, b in combinations(some, 2):
         same = a.node == b.node and (a.resource == b.resource or "thread" in (a.resource, b.resource))
         cells = min(len(a.values), len(b.values))
         if same or not cells or max(a.interval_s, b.interval_s) <= coarse_s:
             continue  # (of one node, what passes two disks, or what a thread does, is counted twice)
-        use = np.array([means(s.values, cells) for s in (a, b)])
-        asked = ~np.isnan(use.sum(axis=0)) & (means(waits, cells) > 0)
+        if cells not in asking:
+            asking[cells] = means(waits, cells) > 0
+        use = np.array([means(s.values if s.interval_s > coarse_s else 100 * s.indicator, cells) for s in (a, b)])
+        asked = ~np.isnan(use.sum(axis=0)) & asking[cells]
         below = int((use.sum(axis=0)[asked] < THRESHOLD).sum())
         if asked.any() and below <= max(1.0, (1 - NO_GAPS) * asked.sum()):
             mean = use[:, asked].mean(axis=1)

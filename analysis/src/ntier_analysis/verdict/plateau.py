@@ -87,7 +87,7 @@ def measure_plateau(
         found, p = pooled(members)
     result.plateau_users = tuple(t.load.users for t in members)
     result.max_throughput, result.at_least = found, len(set(result.plateau_users)) < MIN_PLATEAU
-    accounted = any(t.load.accounted for t in members)
+    accounted = members[0].load.model is not LoadModel.CLOSED or any(t.load.accounted for t in members)
     result.at_least |= not accounted
     if base_s > 0 or alone_s > 0:  # else nothing tells where it is
         result.knee_users = knee_users(found.value, alone_s, base_s) / scale
@@ -100,7 +100,7 @@ def measure_plateau(
         )
     _describe(result, valid, members, p)
     if not accounted:
-        result.evidence.append(_unaccounted(members))
+        result.evidence.append(_lower_bound(members))
     _bracket(result, valid, scale, low_loads, r0=base_s > 0)
     if retrograde is not None:
         result.evidence.append(f"retrograde: from {retrograde.named} on throughput falls by more than {COUNTS:.0%}")
@@ -193,7 +193,7 @@ def _bracket(result: SweepVerdict, valid: list[TrialData], scale: float, low_loa
         result.evidence.append(f"the knee is not bracketed: {low_loads} below and {MIN_PLATEAU} above it are needed")
 
 
-def _unaccounted(members: list[TrialData]) -> str:
+def _lower_bound(members: list[TrialData]) -> str:
     """Why the maximum is a lower bound: what was served is known, and not what was asked for."""
     known = 1 - float(np.mean([t.load.unmet for t in members]))
     return (

@@ -393,7 +393,7 @@ class _Pair:
 class _Used:
     """Mean use of two that are full together, %. `low`: the one that is used less; `by_completed`: its use is only what
     the completed requests need. `untold`: works for all that arrive, and what the completed ones need of it is not
-    known."""
+    known. `grown`: what these need fills neither, so work costs more than at low loads, at one of them or at both."""
 
     low: Saturation
     high: Saturation
@@ -401,6 +401,7 @@ class _Used:
     high_pct: float
     by_completed: bool
     untold: Saturation | None
+    grown: bool
 
     @property
     def gain(self) -> float:
@@ -444,6 +445,8 @@ def _full_together(a: list[Saturation], b: list[Saturation], load: Load, context
     """Whether both limit, or one has room. `text`: how often both are saturated."""
     used = _used(a, b, load, context)
     text += f"; {used.text}"
+    if used.grown:
+        return _Pair(UNTOLD, f"{text}, which fills neither: work costs more at this load, and where is not known")
     piled = _piled_before(used, load, context)
     if (1 + used.gain) * (1 + piled) - 1 <= COUNTS:
         if used.untold:
@@ -473,7 +476,8 @@ def _used(a: list[Saturation], b: list[Saturation], load: Load, context: Context
                 ahead[s.key] = needed
     use |= ahead
     low, high = sorted((first, second), key=lambda s: use[s.key])
-    return _Used(low, high, use[low.key], use[high.key], low.key in ahead, untold)
+    grown = high.key in ahead and use[high.key] * OUTGROWN_PCT / 100 < 100
+    return _Used(low, high, use[low.key], use[high.key], low.key in ahead, untold, grown)
 
 
 def _piled_before(used: _Used, load: Load, context: Context) -> float:
@@ -508,7 +512,7 @@ def _works_for_all(s: Saturation, other: Saturation, load: Load, context: Contex
 
 
 def _needed(group: list[Saturation], context: Context) -> float:
-    """Mean use of CPUs or disks that what is completed needs, %; infinite if it is not known of all of them."""
+    """Mean use of resources that what is completed needs, %; infinite if it is not known of all of them."""
     return float(np.mean([context.needed_pct.get(s.key, np.inf) for s in group]))
 
 

@@ -180,6 +180,20 @@ def test_samples_of_several_threads_of_one_name_are_all_interactions(tmp_path):
     assert frame.loc[~frame["part"], "interaction"].value_counts().to_dict() == {"Home": 20, "Story": 20}
 
 
+def test_transactions_of_several_threads_of_one_name_are_all_interactions(tmp_path):
+    """Of two JMeters: one is within the other's by chance."""
+    summed = '"Number of samples in transaction : 2, number of failing samples : 0"'
+    lines = [sample(300 * n, 400, "Order", message=summed) for n in range(20)]
+    lines += [sample(300 * n + 110, 20, "Pay", message=summed) for n in range(20)]
+    assert jtl(write(tmp_path, FULL, *lines))["transaction"].all()
+
+
+def test_numbered_samples_of_which_more_begin_than_there_are_outer_ones_are_interactions(tmp_path):
+    """Stamps of whole seconds: all that begins in a second begins with all others."""
+    lines = [sample(1000 * second, 1000, label) for second in range(20) for label in ("Buy", "Buy-0", "Buy-0")]
+    assert not jtl(write(tmp_path, *without_threads(lines)))["part"].any()
+
+
 def test_threads_that_overlap_by_a_millisecond_now_and_then_are_told_apart(tmp_path):
     lines = [sample(300 * n, 300 + (n == 7), "Home") for n in range(60)]
     frame = jtl(write(tmp_path, FULL, *lines))

@@ -73,14 +73,15 @@ def load_of(run: Run) -> Load:
 def _of_jmeter(run: Run) -> Load:
     """All samples that count as an interaction, and the threads at the same time: each JMeter counts its own, and the
     file of a distributed test has several."""
-    parts, threads, ends, unknown = [], [], [], []
+    parts, threads, ends, not_known = [], [], [], []
     read = [(path, jtl(path, stamp=run.stamp)) for path in run.jtl]
     _refuse_same(read)
     for path, frame in read:
         if frame.empty:
             raise DataError(f"{path}: no samples")
-        if not frame.attrs.pop("threads_told"):
-            unknown = [NO_THREADS]
+        told = frame.attrs.pop("threads_told")
+        if not told:
+            not_known = [NO_THREADS]
             run.notices.append(f"{path}: threads are not told apart (threadName): {NO_THREADS}")
         hosts = sorted(frame["host"].unique())
         names = {host: f"client{number}" for number, host in enumerate(hosts, start=len(threads) + 1)}
@@ -97,7 +98,7 @@ def _of_jmeter(run: Run) -> Load:
             )
             frame = frame[frame["transaction"]]
         elif frame["part"].any():
-            n, same = int(frame["part"].sum()), "name" if unknown else "thread"
+            n, same = int(frame["part"].sum()), "thread" if told else "name"
             run.notices.append(
                 f"{path}: {counted(n, 'sample')} within another one of the same {same} left out (redirects, embedded "
                 f"files, what a controller sums up); the other {len(frame) - n} are the interactions"
@@ -106,7 +107,7 @@ def _of_jmeter(run: Run) -> Load:
         parts.append(frame)
     frame = pd.concat(parts, ignore_index=True).sort_values("t_s", kind="stable", ignore_index=True)
     frame["bytes"] = frame["bytes"].round().astype("Int64")
-    return Load(frame, _summed(_ended(threads, ends)), None, float("nan"), tuple(unknown), str(run.jtl[0]))
+    return Load(frame, _summed(_ended(threads, ends)), None, float("nan"), tuple(not_known), str(run.jtl[0]))
 
 
 def _refuse_same(files: list[tuple[Path, pd.DataFrame]]) -> None:

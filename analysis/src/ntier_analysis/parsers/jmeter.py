@@ -76,10 +76,10 @@ def jtl(path: Path, *, stamp: str = "start") -> pd.DataFrame:
         frame["part"], told = _parts_by_name(frame), False
     else:
         sums = _nested(frame[frame["transaction"]], threads)
-        frame.loc[sums.index[sums["inside"]], "transaction"] = False
+        if _one_after_the_other(sums):
+            frame.loc[sums.index[sums["inside"]], "transaction"] = False
         found = _nested(frame, threads)
-        across = found["across"].sum()
-        own = across <= SHARED * found["inside"].sum()
+        across, own = found["across"].sum(), _one_after_the_other(found)
         frame["part"] = found["inside"] & ~found["beside"] if own else _parts_by_name(frame)
         told = own or across <= SHARED * len(frame)  # some overlap by the clock's milliseconds
     frame.attrs["threads_told"] = told
@@ -95,22 +95,29 @@ def _threads(hosts: pd.Series, path: Path, delimiter: str) -> pd.Series | None:
     return hosts.groupby([hosts, names]).ngroup()
 
 
+def _one_after_the_other(found: pd.DataFrame) -> bool:
+    """Whether each name is one thread's, by `_nested`."""
+    return bool(found["across"].sum() <= SHARED * found["inside"].sum())
+
+
 def _parts_by_name(frame: pd.DataFrame) -> pd.Series:
     """Where threads are not told apart: `Home-0` and its like are parts of `Home` if each lies within one of that name,
     and each `Home-0` begins with one, as JMeter's first part does. (Others of such names do so by chance at most.)"""
     part = pd.Series(False, index=frame.index)
-    bases = frame["interaction"].str.replace(_NUMBERED, "", regex=True)
-    for (_, base), rows in frame.groupby([frame["host"], bases]):
-        of_base = rows["interaction"] == base
-        outer, inner = rows[of_base].sort_values("start_s"), rows[~of_base]
-        firsts = inner[inner["interaction"] == f"{base}-0"]
+    bases = {label: _NUMBERED.sub("", label) for label in frame["interaction"].unique()}
+    numbered = {base for label, base in bases.items() if label == f"{base}-0" and base in bases}
+    rows = frame[["host", "interaction", "start_s", "t_s"]].assign(base=frame["interaction"].map(bases))
+    for (_, base), some in rows[rows["base"].isin(numbered)].groupby(["host", "base"]):
+        of_base = some["interaction"] == base
+        outer, inner = some[of_base].sort_values("start_s"), some[~of_base]
+        firsts = (1000 * inner.loc[inner["interaction"] == f"{base}-0", "start_s"]).round().value_counts()
         if outer.empty or firsts.empty:
             continue
         begins, ends = (1000 * outer["start_s"]).round(), (1000 * outer["t_s"]).round().cummax().to_numpy()
         last = np.searchsorted(begins, (1000 * inner["start_s"]).round(), side="right") - 1
         within = (last >= 0) & (ends[last] >= (1000 * inner["t_s"]).round())
-        begun = (1000 * firsts["start_s"]).round().isin(begins)
-        if min(within.mean(), begun.mean()) >= 1 - SHARED:
+        begun = np.minimum(firsts, begins.value_counts().reindex(firsts.index, fill_value=0)).sum() / firsts.sum()
+        if min(within.mean(), begun) >= 1 - SHARED:
             part[inner.index] = True
     return part
 

@@ -24,8 +24,8 @@ FAULTS = [
     ("collector_kill", "db1", {"collector": "mysql_status"}, "collector_dead: mysql_status on db1"),
     ("quota_lost", "db1", {}, None),
     ("service_restart", "app1", {}, None),
-    ("clock_set_back", "", {"seconds": -600}, "clock: this machine had its clock set back by 600 s while users ran"),
-    ("machine_asleep", "", {"seconds": 600}, "clock: this machine slept, or its clock was set ahead, by 600 s while"),
+    ("clock_set_back", "", {"seconds": -600}, "clock: this machine had its clock set back by 600 s since the load"),
+    ("machine_asleep", "", {"seconds": 600}, "clock: this machine slept, or its clock was set ahead, by 600 s since"),
 ]
 
 

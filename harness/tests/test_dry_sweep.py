@@ -13,6 +13,7 @@ from dataclasses import replace
 import pytest
 from ntier_analysis.contracts.manifest import Manifest, Phase
 from ntier_analysis.contracts.system import LoadModel
+from ntier_analysis.verdict.store import IDLE_S
 from ntier_harness import deploy, node_commands, plan, plan_view, stolen, sweep, trial, versions
 from ntier_harness.commands import experiments
 from ntier_harness.deploy import JIT_CPU
@@ -52,8 +53,10 @@ def test_sweep_records_everything(lab, spec):
         "reset", "start", "facts", "limits", "ramp_up", "run", "ramp_down", "stop", "collect", "validate"]  # fmt: skip
 
 
-def test_nodes_rest_before_the_first_user(lab, spec):
+def test_servers_rest_before_the_first_user(lab, spec, monkeypatch):
     """What they use then is taken for what they use without load."""
+    monkeypatch.setattr(dry, "JMETER_BOOT_S", 0.0)
+    assert trial.REST_S >= IDLE_S
     s, machine = spec(users="1000"), lab()
     sweep.run(machine, s)
     m = trials(machine, s)["u01000.r01"][0].manifest

@@ -330,8 +330,13 @@ def test_of_two_kinds_of_deployment_one_gets_the_machine(tmp_path):
     assert not (tmp_path / "opt").exists()
 
 
-def test_a_full_disk_is_said_and_leaves_no_claim(tmp_path):
-    """A folder of ours without an owner's name would be taken for somebody else's the next time."""
+@pytest.mark.parametrize("before", [False, True])
+def test_a_full_disk_is_said_and_leaves_no_claim(tmp_path, before):
+    """A folder of ours without an owner's name would be taken for somebody else's the next time; with an empty file it
+    is nobody's."""
+    if before:
+        (tmp_path / "ntier").mkdir()
+        (tmp_path / "ntier/owner").touch()
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "tee").write_text("#!/bin/sh\n: >$1\nexec /usr/bin/tee /dev/full\n")
     (tmp_path / "bin" / "tee").chmod(0o755)
@@ -340,7 +345,8 @@ def test_a_full_disk_is_said_and_leaves_no_claim(tmp_path):
     done = subprocess.run(["sh", "-c", command], env=os.environ | path, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert done.stderr.splitlines()[-1].endswith("No space left on device")
-    assert not (tmp_path / "ntier").exists()
+    assert [p.name for p in tmp_path.glob("ntier/*")] == ["owner"] * before
+    assert (tmp_path / "ntier").exists() == before
 
 
 def test_a_request_with_another_answer_says_which():

@@ -210,7 +210,7 @@ def test_a_machine_that_became_another_deployments_is_left_alone(tmp_path, monke
     monkeypatch.setattr(target, "_nodes", lambda: nodes)
     monkeypatch.setattr(target._terraform, "destroy", lambda _log: None)
     assert [target.present(node) for node in nodes] == [True, False]
-    with pytest.raises(RequestError, match=r"hosts: db1 \(192.0.2.2\): another deployment has just taken it"):
+    with pytest.raises(RequestError, match=r"hosts: db1 \(192.0.2.2\): just taken by another"):
         target._claim(nodes, set(), *hosts.OWNER_FILES)
     with pytest.raises(WorkError, match=r"db1 \(192.0.2.2\) belongs to another deployment by now \(other-1\)"):
         target.down(tmp_path / "log")
@@ -250,7 +250,7 @@ def test_of_two_who_want_the_same_machines_neither_keeps_some(machines_by_ssh, t
     for file, owner in ((files[1], target.owner), (files[2], "other-1")):
         file.parent.mkdir(parents=True)
         file.write_text(owner)
-    with pytest.raises(RequestError, match=r"hosts: db1 \(192.0.2.3\): another deployment has just taken it"):
+    with pytest.raises(RequestError, match=r"hosts: db1 \(192.0.2.3\): just taken by another"):
         target._claim(nodes, {"web1", "db1"}, *hosts.OWNER_FILES)
     assert not files[0].parent.exists()
     assert [file.read_text().strip() for file in files[1:]] == [target.owner, "other-1"]

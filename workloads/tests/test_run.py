@@ -165,14 +165,6 @@ def test_requests_under_way_at_the_end_are_pending_not_errors(board, run_jmeter)
     assert rows(trial / "interactions.jtl.csv") == []
 
 
-def test_at_the_end_no_request_is_aborted_one_by_one(board, run_jmeter):
-    """JMeter writes such lines for each: to abort those of a thousand users takes a second, in which nothing is learnt.
-    The end of the JVM closes all connections at once."""
-    trial = run_jmeter(port=board("delay_ms=60000"), **SHORT)
-    assert sum(r["pending_ms"] != "" for r in rows(trial / "users.csv")) == 20
-    assert "No user agent extracted" not in (trial / "jmeter.log").read_text()
-
-
 def test_a_request_that_is_tried_again_is_cut_off_at_the_end_too(board, run_jmeter):
     """The first try is refused at once, the second one would take two minutes."""
     trial = run_jmeter(port=board("refuse_first=20", "delay_ms=120000"), tries=30, retry_pause_ms=100, **SHORT)

@@ -45,22 +45,26 @@ for wanted in json.load(sys.stdin):
 """
 
 
+LOCKED = "exec 9</etc && flock 9"
+"""Begins a command that one shell at a time does on the machine."""
+
+
 def claim(owner: str, file: str, other: str) -> str:
-    """Command that writes the owner's name to `file`, unless another name is there by then, or in `other`, where it is
-    for the other kind of deployment: two who looked at the machine at the same time both found it free. It prints the
-    name that is there. A file that is empty, as a crash or a full disk leaves it, is nobody's. The lock leaves nothing
+    """Command that writes the owner's name to `file`, unless by then another name is in it, or in `other`, the file of
+    the other kind of deployment: two who looked at the machine at the same time both found it free. It prints the name
+    that is there. A file that is empty, as a crash or a full disk leaves it, is nobody's. The lock leaves nothing
     behind."""
     folder, new, whose = Path(file).parent, f"{file}.new", f"cat {file} {other} 2>/dev/null | head -n 1"
     free = f'owner={shlex.quote(owner)}; there=$({whose}); [ "${{there:-$owner}}" = "$owner" ]'
-    write = f'echo "$owner" | tee {new} >/dev/null && mv {new} {file} || {{ rm -f {new}; rmdir {folder}; exit 1; }}'
+    write = f'echo "$owner" | tee {new} >/dev/null && mv {new} {file} || {{ rm -f {new}; rmdir {folder} 2>/dev/null; exit 1; }}'
     end = f"{whose}; rmdir {folder} 2>/dev/null; true"
-    return f"mkdir -p {folder} && exec 9</etc && flock 9 && {{ if {free}; then {write}; fi; {end}; }}"
+    return f"{LOCKED} && mkdir -p {folder} && {{ if {free}; then {write}; fi; {end}; }}"
 
 
 def unclaim(owner: str, file: str) -> str:
     """Command that takes the claim back, where nothing else was done since."""
     mine = f'[ "$(cat {file} 2>/dev/null)" = {shlex.quote(owner)} ]'
-    return f"if {mine}; then rm -f {file}; rmdir {Path(file).parent} 2>/dev/null; fi; true"
+    return f"{LOCKED} && if {mine}; then rm -f {file}; rmdir {Path(file).parent} 2>/dev/null; fi; true"
 
 
 def leave(owner: str) -> str:

@@ -22,7 +22,7 @@ from ntier_harness.ssh import Nodes
 
 HEARTBEAT_S = 5.0  # progress.csv has a line each second; longer silence means that the client hangs
 LEAD_S = 0.4  # from the moment when all is ready to the common start, at least: telling the clients takes 0.1-0.3 s
-LEAD_CALLS = 3.0  # of such calls as the slowest client has just needed one for: on slow machines, over long ways
+LEAD_CALLS = 3.0  # or as many calls as take this long on the slowest client: on slow machines, over long ways
 READY_POLL_S = 0.1  # also of tail, which would look once a second whether the file is there
 MAX_BOOT_S = 60.0  # JMeter's JVM needs 3-4 s; on a busy machine several times that
 RATE_OVER_S = 5.0  # what progress shows as throughput: the mean of so many seconds
@@ -211,7 +211,7 @@ class Generator:
         step = now - self.nodes.runner.monotonic() - self.apart_s
         if self.tails and abs(step) > CLOCK_STEP_S:
             what = "slept, or its clock was set ahead," if step > 0 else "had its clock set back"
-            raise WorkError(f"clock: this machine {what} by {abs(step):.0f} s while users ran")
+            raise WorkError(f"clock: this machine {what} by {abs(step):.0f} s since the load generator was started")
 
     def _ended(self, name: str) -> None:
         """The connection ends with the program. A program that ends well may do so a moment before its time; one with a

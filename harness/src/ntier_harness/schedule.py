@@ -247,7 +247,7 @@ class Search:
         open_ = [k for k, m in trials.items() if m and self._next_attempt(m.users, m.rep, tries) is not None]
         others = {m.users for k, m in trials.items() if m and k not in mine and k not in open_ and m.rep == 1}
         more = self._lost() + len(others)
-        self.lab.paths.raw.mkdir(parents=True, exist_ok=True)  # of the first sweep; what is not there is refused
+        self.lab.paths.raw.mkdir(parents=True, exist_ok=True)  # before the first trial; without it the analysis refuses
         done = self.lab.runner.ask(
             [ANALYSIS, "search", "--json", "--raw", str(self.lab.paths.raw), "--users",
              ",".join(map(str, self.spec.users)), "--precision", f"{self.spec.precision:g}",

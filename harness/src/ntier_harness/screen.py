@@ -45,9 +45,12 @@ def outcome(manifest: Manifest) -> str:
 def tell(text: str) -> None:
     """On stderr. Where nobody can read it any more (a terminal that was closed, a log on a full disk), what is measured
     goes on."""
-    with contextlib.suppress(OSError):
+    try:
         if sys.stderr:  # else it was closed from the beginning, and print would take stdout
             print(text, file=sys.stderr, flush=True)
+    except OSError:  # what could not be written would be tried again at the program's end, and be its exit code
+        with contextlib.suppress(OSError), open(os.devnull, "wb") as nothing:
+            os.dup2(nothing.fileno(), sys.stderr.fileno())
 
 
 class Screen:

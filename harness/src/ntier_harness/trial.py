@@ -30,7 +30,7 @@ from ntier_harness.watch import Watch
 EXIT_WAIT_S = 20.0
 """A driver ends by itself at the end of the ramp-down. It shares the CPU with the servers, whose limits are
 lifted meanwhile: JMeter needed 6 to 7 s for 1,600 users beside nine databases that worked off what had been asked."""
-REST_S = 1.0  # before the first user nobody asks anything of the nodes: what they use then, the analysis takes for idle
+REST_S = 1.0  # before the first user nobody asks the servers anything: what they use in IDLE_S of the analysis is idle use
 COLLECT_S, VALIDATE_S = 60.0, 120.0
 SLOWEST_BYTES_S = 200_000
 """What a long trial wrote is brought home, and judged, at this speed at least: the limits above grow with it."""
@@ -169,7 +169,8 @@ class Attempt:
 
     def reason(self, error: Exception) -> str:
         """Why the attempt failed, for its record. Notes whether the sweep can go on."""
-        if isinstance(error, Interrupted | BrokenPipeError) or durable.is_disk(error):  # nobody reads --json any more
+        # A broken pipe: nobody reads --json any more.
+        if isinstance(error, Interrupted | BrokenPipeError) or durable.is_disk(error):
             self.ends_sweep = self.ends_sweep or error
             what = "stopped by the user" if isinstance(error, Interrupted) else str(error)
             return f"{ledger.INTERRUPTED}: {what} during {self.step}"

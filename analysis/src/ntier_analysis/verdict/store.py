@@ -26,8 +26,8 @@ from ntier_analysis.verdict.stored import from_text, made_elsewhere
 from ntier_analysis.verdict.tables import NEEDED_METRICS, judge, sweep_scale, sweep_verdict, trial_data
 
 IDLE_S = 1.0
-"""Between the moment when all is ready and the first user: nobody asks the nodes anything then, and each collector that
-reads once a second does so once. In the last 3 s, 0.006 cores were measured on a MySQL node, as much as the utilization
+"""Before the first user: nobody asks the servers anything then (REST_S of the harness), and each collector that reads
+once a second does so once. In the last 3 s, 0.006 cores were measured on a MySQL node, as much as the utilization
 law's intercept over 13 loads; since then trials begin sooner after the last question."""
 
 

@@ -3,6 +3,7 @@ nothing is powered off; `down` leaves them as they were. There are no quotas: ea
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -171,10 +172,11 @@ class Hosts(Free):
         taken = [n for n, owner in zip(nodes, owners, strict=True) if owner != self.owner]
         if taken:
             got = [n for n in nodes if n.name in free and n not in taken]
-            self.runner.parallel(lambda n: connected.call(n, existing.unclaim(self.owner, file)), got)
+            with contextlib.suppress(WorkError):  # what is said next counts more
+                self.runner.parallel(lambda n: connected.call(n, existing.unclaim(self.owner, file), check=False), got)
             names = ", ".join(f"{n.name} ({n.address})" for n in taken)
             raise RequestError(
-                f"hosts: {names}: another deployment has just taken it; wait for its ntier down, or give other machines"
+                f"hosts: {names}: just taken by another deployment; try again, since it may have been refused as well, or give other machines"
             )
 
     def stay(self) -> None:

@@ -248,6 +248,7 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
                 self._take_prices_of_today(place)
                 self.check_budget(spec)
             durable.write(self._location_file, json.dumps(place))
+            there = {m.node for m in self.ledger.open()}
             self._note_rental(spec)
             try:
                 nodes = self._apply(spec, log)
@@ -257,19 +258,17 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
                 if not self.no_capacity.search(error.said):
                     raise
                 if self.paths.nodes.exists():
-                    raise self._no_more(spec, place) from None
+                    raise self._no_more(place, [name for name in self.node_types(spec) if name not in there]) from None
                 self.down(log)
         raise WorkError(f"{self.name}: no machines are free in {', '.join(locations)}; try later, or other types")
 
-    def _no_more(self, spec: Spec, place: str) -> WorkError:
+    def _no_more(self, place: str, lacking: list[str]) -> WorkError:
         """The error where some machines are up and others cannot come beside them: those may hold what took an hour, or
         be wanted for something else."""
         with contextlib.suppress(WorkError):  # what was asked for and did not come costs nothing
             self.clear_strays()
-        there = {m.node for m in self.ledger.open()}
-        lacking = ", ".join(name for name in self.node_types(spec) if name not in there)
         return WorkError(
-            f"{self.name}: {place} has no free machine for {lacking}; those that are there stay. Try later, or other "
+            f"{self.name}: {place} has no free machine for {', '.join(lacking)}; those that are there stay. Try later, or other "
             f"types; or, if all may be anew, ntier down --target {self.name}: then each of "
             f"{', '.join(self.offer.locations)} is tried"
         )

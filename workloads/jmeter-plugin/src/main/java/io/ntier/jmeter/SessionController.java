@@ -147,9 +147,16 @@ public class SessionController extends GenericController
         return text == null || text.isBlank();
     }
 
+    /** Who runs the users says that it does not wait for those who are cut off. */
+    void leaveCutOff() {
+        if (trial != null) {
+            trial.leaveCutOff();
+        }
+    }
+
     /** Whether the user of a thread is cut off, so that nobody need wait for it. */
-    boolean cutOff(int index) {
-        return trial != null && trial.cutOff(index);
+    boolean isCutOff(int index) {
+        return trial != null && trial.isCutOff(index);
     }
 
     /** Names of the states that users of the running test can reach. */

@@ -61,8 +61,8 @@ final class Trial implements Closeable {
     private static final long BEAT_MS = 1000;
     /** A request may start just when the end strikes; the stop is repeated until nobody is left. */
     private static final long STOP_AGAIN_MS = 100;
-    /** A user who is neither cut off nor gone so long after the end needs its request to be aborted. */
-    private static final long CUT_OFF_MS = 2_000;
+    /** So long after the end requests are aborted after all: another thread group may wait for these users. */
+    private static final long ABORT_AFTER_MS = 2_000;
     /** How often the start file is looked for: far less than what a caller needs to write it on several clients. */
     private static final long LOOK_MS = 20;
     /** A caller that died must not leave its JVM waiting for ever. */
@@ -79,6 +79,7 @@ final class Trial implements Closeable {
     private final Set<User> leavers = ConcurrentHashMap.newKeySet();
     private final CompletableFuture<Schedule> schedule = new CompletableFuture<>();
     private final ScheduledExecutorService clock;
+    private volatile boolean unawaited;
     private final Thread atExit = new Thread(this::closeQuietly, "ntier-close");
 
     Trial(Setup setup) {
@@ -221,19 +222,24 @@ final class Trial implements Closeable {
         }
     }
 
-    /**
-     * To abort the requests of a thousand users takes a second of CPU. If the JVM ends with the test, its end aborts
-     * them all.
-     */
-    private void stopUsers() {
-        boolean cutsOff = setup.endsAtOnce() && System.currentTimeMillis() < schedule().endMs() + CUT_OFF_MS;
-        running.values().forEach(cutsOff ? User::cutOff : User::stop);
+    /** Who runs the users says that it does not wait for those who are cut off. */
+    void leaveCutOff() {
+        unawaited = setup.endsAtOnce();
     }
 
-    /** Whether the trial is over for the user with this index while it waits for an answer, and nothing aborts that. */
-    boolean cutOff(int index) {
+    /**
+     * To abort the requests of a thousand users takes a second of CPU. If nobody waits for them, and the JVM ends with
+     * the test, its end cuts them all.
+     */
+    private void stopUsers() {
+        boolean abort = !unawaited || System.currentTimeMillis() >= schedule().endMs() + ABORT_AFTER_MS;
+        running.values().forEach(abort ? User::stop : User::cutOff);
+    }
+
+    /** Whether the trial is over for the user with this index while it waits for an answer, and nobody need wait for it. */
+    boolean isCutOff(int index) {
         User user = running.get(index);
-        return setup.endsAtOnce() && user != null && user.isCutOff();
+        return unawaited && user != null && user.isCutOff();
     }
 
     private void stopLeavers() {

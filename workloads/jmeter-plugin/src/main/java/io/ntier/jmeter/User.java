@@ -7,7 +7,7 @@ import java.util.function.Supplier;
 
 /**
  * One emulated user: its walk, its random streams, and what it is doing (thinking or waiting for a reply). Used by its
- * own thread; only {@link #stop} and {@link #end} come from others.
+ * own thread; only {@link #stop}, {@link #cutOff}, {@link #isCutOff} and {@link #end} come from others.
  */
 final class User {
     /** Name of the JMeter variable (an object) that holds the thread's user. */

@@ -52,6 +52,7 @@ public class UserGroup extends AbstractThreadGroup {
         }
         stopped = false;
         controllers = controllersIn(tree);
+        controllers.forEach(SessionController::leaveCutOff);
         dropUnreachable(tree);
         JMeterVariables variables = JMeterContextService.getContext().getVariables();
         for (int i = 0; i < getNumThreads() && !stopped; i++) {
@@ -133,16 +134,16 @@ public class UserGroup extends AbstractThreadGroup {
         return running.values().stream().allMatch(thread -> ended(thread, WAIT_MS));
     }
 
-    /** Not for users who are cut off (see {@link Trial#cutOff}): the end of the JVM ends them. */
+    /** Not for users who are cut off: the end of the JVM ends them. */
     @Override
     public void waitThreadsStopped() {
-        while (!running.keySet().stream().allMatch(this::cutOff)) {
+        while (!running.keySet().stream().allMatch(this::isCutOff)) {
             running.values().stream().findAny().ifPresent(thread -> ended(thread, LOOK_MS));
         }
     }
 
-    private boolean cutOff(JMeterThread user) {
-        return controllers.stream().anyMatch(controller -> controller.cutOff(user.getThreadNum()));
+    private boolean isCutOff(JMeterThread user) {
+        return controllers.stream().anyMatch(controller -> controller.isCutOff(user.getThreadNum()));
     }
 
     private static boolean ended(Thread thread, long waitMs) {

@@ -51,7 +51,7 @@ Part = tuple[str, str, str]
 """Claim, sweep, expectation."""
 PART_COLUMNS = ("claim", "sweep", "expectation", "outcome", "seen", "parts")
 BEFORE = PART_COLUMNS[:-1]
-"""Of files that do not say of how many parts; those of before 2026-11-29 were judged each by itself."""
+"""Of files that do not say of how many parts: taken as judged each by itself."""
 
 
 class Said(NamedTuple):
@@ -312,7 +312,8 @@ def write_parts(claims: list[Claim], file: Path) -> None:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(PART_COLUMNS)
         for claim in claims:
-            for (sweep, text), (judged, seen), parts in zip(claim.parts, claim.found, claim.as_one_of, strict=False):
+            parts_of = zip(claim.found, claim.as_one_of, strict=True)
+            for (sweep, text), ((judged, seen), parts) in zip(claim.parts, parts_of, strict=False):
                 if judged is not Judged.NOT_MEASURED:
                     writer.writerow((claim.name, sweep, text, judged, seen, parts))
 

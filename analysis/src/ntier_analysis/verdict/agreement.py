@@ -68,7 +68,7 @@ def _with_turns(verdicts: list[Verdict]) -> tuple[list[Verdict], str]:
         for v in verdicts
     ]
     unsure = sum(a is not b for a, b in zip(verdicts, joined, strict=True))
-    text = f" ({unsure} of them saw the turns, and would not be sure of the gain alone)" if unsure else ""
+    text = f" ({unsure} of them saw the turns, and would not be sure alone)" if unsure else ""
     return joined, text
 
 

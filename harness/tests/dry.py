@@ -28,6 +28,7 @@ from .dry_world import COLLECTORS, EPOCH_S, World
 COST_S = 0.01  # simulated time of an ordinary command
 COSTS_S = {"terraform": 2.0, "ansible-playbook": 5.0, "ntier-analysis": 0.5}
 JMETER_BOOT_S = 3.0
+OWN_START = re.compile(r"at=\$\(\(\$\(date \+%s%3N\) \+ (\d+)\)\); \[ \$at -gt (\d+) \]")
 PROGRESS = "t_s,users,started,completed,failed,in_flight,response_time_mean_ms,content_checked,content_wrong"
 SERVICE_S = 0.05  # demand of one interaction at the simulated bottleneck, s, at scale 0.1
 
@@ -379,11 +380,14 @@ class DryRunner(Runner):
             told = json.loads(input or "")
             node["jmeter"] = {**told["phases"], "users": told["workers"], "think_time_s": told["think_time_s"]}
             node["jmeter"] |= {"writes": "read_write" in told["workload"], "seed": told["seed"]}
-        elif words[0] == "echo" and words[3].endswith("/start.new"):
-            node["jmeter"]["start_s"] = float(words[1]) / 1000
+        elif "/start.new" in command:
+            soon = OWN_START.match(command)
+            lead_s, earliest_s = (int(n) / 1000 for n in soon.groups()) if soon else (0.0, float(words[1]) / 1000)
+            node["jmeter"]["start_s"] = max(self.world.now + lead_s, earliest_s) if soon else earliest_s
             if node["jmeter"]["writes"]:
                 for db in self._databases():
                     db["rows"] = db.get("rows", 100) + 1
+            return 0, f"{1000 * node['jmeter']['start_s']:.0f}" if soon else ""
         elif command.startswith(("mv ", "tail ")) and "situations" in command:
             node["situations"] = True
             return 0, "2000"

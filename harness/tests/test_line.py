@@ -31,11 +31,11 @@ def outcomes_before_users(monkeypatch, machine, s) -> list[dict[str, list[str]]]
     """What the ledger says at the moment when the users of each trial begin."""
     seen, release = [], Generator.release
 
-    def noted(self):
+    def noted(self, *earliest_s):
         if ".u" in self.run.directory:
             tries = ledger.attempts(machine.paths.raw / s.sweep)
             seen.append({key: [a.outcome for a in list_] for key, list_ in tries.items()})
-        return release(self)
+        return release(self, *earliest_s)
 
     monkeypatch.setattr(Generator, "release", noted)
     return seen

@@ -107,8 +107,8 @@ def test_turns_of_whole_samples_are_seen_in_few_of_them():
 
 
 def test_turns_that_leave_gaps_are_told_by_how_seldom_both_are_saturated():
-    """Each in 21 of 60 samples, and never both: of unrelated ones both would be in 7. How often neither is, in 18, is no
-    matter then."""
+    """Each in 21 of 60 samples, and never both: of unrelated ones both would be in 7. How often neither is, in 18, is
+    no matter then."""
     at = np.random.default_rng(2026112905).permutation(60)
     found = limited(scraped("db1", np.where(at < 21, 99, 40)), scraped("app1", np.where(at >= 39, 99, 40)))
     assert (found.kind, named(found)) == ("alternating", [("app", "cpu"), ("db", "cpu")])

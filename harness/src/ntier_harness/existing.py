@@ -56,8 +56,9 @@ def claim(owner: str, file: str, other: str) -> str:
     behind."""
     folder, new, whose = Path(file).parent, f"{file}.new", f"cat {file} {other} 2>/dev/null | head -n 1"
     free = f'owner={shlex.quote(owner)}; there=$({whose}); [ "${{there:-$owner}}" = "$owner" ]'
-    write = f'echo "$owner" | tee {new} >/dev/null && mv {new} {file} || {{ rm -f {new}; rmdir {folder} 2>/dev/null; exit 1; }}'
-    end = f"{whose}; rmdir {folder} 2>/dev/null; true"
+    tidy = f"rmdir {folder} 2>/dev/null"
+    write = f'echo "$owner" | tee {new} >/dev/null && mv {new} {file} || {{ rm -f {new}; {tidy}; exit 1; }}'
+    end = f"{whose}; {tidy}; true"
     return f"{LOCKED} && mkdir -p {folder} && {{ if {free}; then {write}; fi; {end}; }}"
 
 

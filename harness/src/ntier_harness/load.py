@@ -21,8 +21,8 @@ from ntier_harness.runner import Spawned
 from ntier_harness.ssh import Nodes
 
 HEARTBEAT_S = 5.0  # progress.csv has a line each second; longer silence means that the client hangs
-LEAD_S = 0.4  # from the moment when all is ready to the common start, at least: telling the clients takes 0.1-0.3 s
-LEAD_CALLS = 3.0  # or as many calls as take this long on the slowest client: on slow machines, over long ways
+LEAD_S = 1.0  # from the moment when several clients are ready to their common start: telling them takes 0.1-0.3 s
+OWN_LEAD_S = 0.3  # of one client alone, which sets its start by its own clock, and so is never told too late
 READY_POLL_S = 0.1  # also of tail, which would look once a second whether the file is there
 MAX_BOOT_S = 60.0  # JMeter's JVM needs 3-4 s; on a busy machine several times that
 RATE_OVER_S = 5.0  # what progress shows as throughput: the mean of so many seconds
@@ -94,8 +94,6 @@ class Generator:
     local_dir: Path
     patience_s: float = HEARTBEAT_S
     watched_s: float = 0.0
-    call_s: dict[str, float] = field(default_factory=dict)
-    """What a call of each client took, s."""
     apart_s: float = 0.0
     """The time at `watch`, less that of a clock that nobody sets and that stands still while the machine sleeps."""
     start_s: float | None = None
@@ -128,9 +126,7 @@ class Generator:
         file.write_text(text)
         directory = self.run.directory
         steps = [f"mkdir -p {directory}", self.driver.prepare(self.run), f"cat > {directory}/driver.json"]
-        began = self.nodes.runner.monotonic()
         self.nodes.call(client, " && ".join(filter(None, steps)), input=text)
-        self.call_s[client.name] = self.nodes.runner.monotonic() - began
         self.nodes.call(client, shlex.join([f"{BIN}/run-driver", directory, *self.driver.command()]), timeout=30)
 
     def watch(self) -> None:
@@ -164,21 +160,31 @@ class Generator:
             self.poll()
 
     def release(self, earliest_s: float = 0.0) -> float:
-        """When all clients are ready, tells them their common start (epoch s), waits for it and returns it. Raises
-        WorkError if one was told too late: its users would come late."""
+        """When all clients are ready, makes their common start known to them (epoch s), not before `earliest_s`, waits
+        for it and returns it. Raises WorkError if one was told too late: its users would come late."""
         self.await_ready()
-        runner = self.nodes.runner
-        start_s = max(earliest_s, runner.now() + max(LEAD_S, LEAD_CALLS * max(self.call_s.values())))
-        file = self.run.start_file
-        command = f"echo {round(start_s * 1000)} > {file}.new && mv {file}.new {file}"
-        runner.parallel(lambda client: self.nodes.call(client, command), self.nodes.clients)
-        if runner.now() > start_s:
-            raise WorkError(f"late_start: the clients got the start {runner.now() - start_s:.1f} s too late")
+        runner, clients = self.nodes.runner, self.nodes.clients
+        start_s = self._tell(clients, earliest_s) if len(clients) > 1 else self._set(clients[0], earliest_s)
         while (left := start_s - runner.now()) > 0:
             runner.sleep(min(left, 0.5))
             self.poll()
         self.start_s = start_s
         return start_s
+
+    def _tell(self, clients: list[Node], earliest_s: float) -> float:
+        runner, file = self.nodes.runner, self.run.start_file
+        start_s = max(earliest_s, runner.now() + LEAD_S)
+        command = f"echo {round(start_s * 1000)} > {file}.new && mv {file}.new {file}"
+        runner.parallel(lambda client: self.nodes.call(client, command), clients)
+        if runner.now() > start_s:
+            raise WorkError(f"late_start: the clients got the start {runner.now() - start_s:.1f} s too late")
+        return start_s
+
+    def _set(self, client: Node, earliest_s: float) -> float:
+        file, earliest = self.run.start_file, round(earliest_s * 1000)
+        soon = f"at=$(($(date +%s%3N) + {round(OWN_LEAD_S * 1000)})); [ $at -gt {earliest} ] || at={earliest}"
+        told = self.nodes.call(client, f"{soon}; echo $at > {file}.new && mv {file}.new {file} && echo $at")
+        return int(told.out) / 1000
 
     def poll(self) -> Progress:
         """Reads new heartbeats. Raises WorkError if a client has been silent for HEARTBEAT_S, has ended before its

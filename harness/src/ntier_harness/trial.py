@@ -30,7 +30,7 @@ from ntier_harness.watch import Watch
 EXIT_WAIT_S = 20.0
 """A driver ends by itself at the end of the ramp-down. It shares the CPU with the servers, whose limits are
 lifted meanwhile: JMeter needed 6 to 7 s for 1,600 users beside nine databases that worked off what had been asked."""
-REST_S = 1.0  # before the first user nobody asks the servers anything: what they use in IDLE_S of the analysis is idle use
+REST_S = 1.0  # before the first user nobody asks the servers anything: IDLE_S of the analysis, for their idle use
 COLLECT_S, VALIDATE_S = 60.0, 120.0
 SLOWEST_BYTES_S = 200_000
 """What a long trial wrote is brought home, and judged, at this speed at least: the limits above grow with it."""

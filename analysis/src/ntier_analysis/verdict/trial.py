@@ -40,8 +40,8 @@ busiest resource was a CPU none used it 79 to 90 %; one whose CPUs limited at 82
 MISSING = 0.1
 """Share of missing samples from which on a resource counts as not measured."""
 COARSE_S = 0.5
-"""Interval of samples above which short turns do not show: the evidence says so, and nothing is called hidden that may be
-such turns."""
+"""Interval of samples above which short turns do not show: the evidence says so, and nothing is called hidden that may
+be such turns."""
 IMBALANCE_POINTS = 20.0
 """Points of mean use below a saturated replica, from which on the evidence calls its tier imbalanced."""
 SPINS = 2.0

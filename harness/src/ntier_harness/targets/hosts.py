@@ -176,7 +176,8 @@ class Hosts(Free):
                 self.runner.parallel(lambda n: connected.call(n, existing.unclaim(self.owner, file), check=False), got)
             names = ", ".join(f"{n.name} ({n.address})" for n in taken)
             raise RequestError(
-                f"hosts: {names}: just taken by another deployment; try again, since it may have been refused as well, or give other machines"
+                f"hosts: {names}: just taken by another deployment; try again, since it may have been refused as well, "
+                "or give other machines"
             )
 
     def stay(self) -> None:

@@ -268,8 +268,8 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
         with contextlib.suppress(WorkError):  # what was asked for and did not come costs nothing
             self.clear_strays()
         return WorkError(
-            f"{self.name}: {place} has no free machine for {', '.join(lacking)}; those that are there stay. Try later, or other "
-            f"types; or, if all may be anew, ntier down --target {self.name}: then each of "
+            f"{self.name}: {place} has no free machine for {', '.join(lacking)}; those that are there stay. Try later, "
+            f"or other types; or, if all may be anew, ntier down --target {self.name}: then each of "
             f"{', '.join(self.offer.locations)} is tried"
         )
 

@@ -105,6 +105,7 @@ def test_who_ends_it_at_once_is_told_of_rented_machines():
 
 UNHEARD = """
 import signal
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup, which tests may be run by, asks to ignore it
 from ntier_harness.errors import Interrupted
 from ntier_harness.runner import Stop
 from ntier_harness.screen import make_screen

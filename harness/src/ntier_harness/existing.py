@@ -45,6 +45,11 @@ for wanted in json.load(sys.stdin):
 """
 
 
+def whose(*files: str) -> str:
+    """Command that prints the owner's name from the first of these files that has one; nothing if none has."""
+    return f"cat {' '.join(files)} 2>/dev/null | head -n 1"
+
+
 LOCKED = "exec 9</etc && flock 9"
 """Begins a command that one shell at a time does on the machine."""
 
@@ -54,11 +59,11 @@ def claim(owner: str, file: str, other: str) -> str:
     the other kind of deployment: two who looked at the machine at the same time both found it free. It prints the name
     that is there. A file that is empty, as a crash or a full disk leaves it, is nobody's. The lock leaves nothing
     behind."""
-    folder, new, whose = Path(file).parent, f"{file}.new", f"cat {file} {other} 2>/dev/null | head -n 1"
-    free = f'owner={shlex.quote(owner)}; there=$({whose}); [ "${{there:-$owner}}" = "$owner" ]'
+    folder, new, printed = Path(file).parent, f"{file}.new", whose(file, other)
+    free = f'owner={shlex.quote(owner)}; there=$({printed}); [ "${{there:-$owner}}" = "$owner" ]'
     tidy = f"rmdir {folder} 2>/dev/null"
     write = f'echo "$owner" | tee {new} >/dev/null && mv {new} {file} || {{ rm -f {new}; {tidy}; exit 1; }}'
-    end = f"{whose}; {tidy}; true"
+    end = f"{printed}; {tidy}; true"
     return f"{LOCKED} && mkdir -p {folder} && {{ if {free}; then {write}; fi; {end}; }}"
 
 

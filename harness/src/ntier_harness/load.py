@@ -164,14 +164,15 @@ class Generator:
         for it and returns it. Raises WorkError if one was told too late: its users would come late."""
         self.await_ready()
         runner, clients = self.nodes.runner, self.nodes.clients
-        start_s = self._tell(clients, earliest_s) if len(clients) > 1 else self._set(clients[0], earliest_s)
+        start_s = self._tell_all(clients, earliest_s) if len(clients) > 1 else self._set_own(clients[0], earliest_s)
         while (left := start_s - runner.now()) > 0:
             runner.sleep(min(left, 0.5))
             self.poll()
         self.start_s = start_s
         return start_s
 
-    def _tell(self, clients: list[Node], earliest_s: float) -> float:
+    def _tell_all(self, clients: list[Node], earliest_s: float) -> float:
+        """One moment for several clients, far enough ahead that each is told in time."""
         runner, file = self.nodes.runner, self.run.start_file
         start_s = max(earliest_s, runner.now() + LEAD_S)
         command = f"echo {round(start_s * 1000)} > {file}.new && mv {file}.new {file}"
@@ -180,7 +181,8 @@ class Generator:
             raise WorkError(f"late_start: the clients got the start {runner.now() - start_s:.1f} s too late")
         return start_s
 
-    def _set(self, client: Node, earliest_s: float) -> float:
+    def _set_own(self, client: Node, earliest_s: float) -> float:
+        """A client that is alone sets it itself, and says when it is."""
         file, earliest = self.run.start_file, round(earliest_s * 1000)
         soon = f"at=$(($(date +%s%3N) + {round(OWN_LEAD_S * 1000)})); [ $at -gt {earliest} ] || at={earliest}"
         told = self.nodes.call(client, f"{soon}; echo $at > {file}.new && mv {file}.new {file} && echo $at")

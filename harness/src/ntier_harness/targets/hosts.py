@@ -39,7 +39,7 @@ FORGET_ANSIBLE = """for home in /root $(getent passwd "$SUDO_USER" | cut -d: -f6
 done 2>/dev/null; true"""
 OWNER_FILES = (OWNER_FILE, existing.OWNER_FILE)
 """Of a machine on which a system is deployed, and of one where it runs already."""
-WHOSE = f"cat {' '.join(OWNER_FILES)} 2>/dev/null | head -n 1"
+WHOSE = existing.whose(*OWNER_FILES)
 
 
 class Hosts(Free):

@@ -22,7 +22,7 @@ echo "init=$(cat /proc/1/comm)"
 echo "cores=$(nproc)"
 echo "memory_kib=$(awk '/^MemTotal/ {{print $2}}' /proc/meminfo)"
 echo "python=$(command -v python3)"
-echo "owner=$(cat {OWNER_FILE} {existing.OWNER_FILE} 2>/dev/null | head -n 1)"
+echo "owner=$({existing.whose(OWNER_FILE, existing.OWNER_FILE)})"
 echo "programs=$(cat /proc/[0-9]*/comm 2>/dev/null | sort -u | tr '\\n' ' ')"
 listening() {{ cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk '$4 == "0A" {{n = split($2, a, ":"); print a[n]}}'; }}
 echo "listening=$(listening | tr '\\n' ' ')"

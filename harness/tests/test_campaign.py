@@ -228,6 +228,12 @@ def test_a_warm_up_is_as_long_as_its_runs_need(parse, phases, seconds):
     assert plan.warm_up_s(spec) == seconds
 
 
+def test_a_system_without_jvms_is_warm_after_the_fewest_rounds():
+    text = "system: mediawiki\ntopologies: [1/1/1P]\nusers: 1000\n"
+    (spec,) = campaign_spec.parse(text, "c.yaml", EXAMPLES.parents[1], 2).sweeps
+    assert plan.warm_up_s(spec) == 2 * (30 + plan.WARM_START_S)
+
+
 def test_a_system_without_a_warm_up_takes_no_time_for_one():
     text = "system: toy\ntopologies: [1/1]\nusers: 10\n"
     (spec,) = campaign_spec.parse(text, "c.yaml", EXAMPLES.parents[1], 2).sweeps

@@ -266,8 +266,7 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
 
 def compiling(lab: Lab, spec: Spec) -> list[Node]:
     """Nodes whose servers may be JVMs."""
-    tiers = [t for t in spec.topology.counts if spec.tier(t).jvm]
-    return [n for tier in tiers for n in lab.nodes.tier(tier)]
+    return [n for tier in spec.jvm_tiers for n in lab.nodes.tier(tier)]
 
 
 def jit_cpu_s(lab: Lab, spec: Spec) -> dict[str, float]:

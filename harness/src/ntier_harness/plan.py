@@ -136,9 +136,11 @@ def warm_rounds(spec: Spec) -> tuple[int, int]:
 
 
 def warm_up_s(spec: Spec, rounds: float | None = None) -> float:
-    """Expected wall time of a warm-up, s; of so many `rounds`, or as many as are usual."""
-    round_s = spec.system.definition.warm_up_s
-    return (rounds or USUAL_ROUNDS[warm_rounds(spec)[1]]) * (round_s + WARM_START_S) if round_s else 0.0
+    """Expected wall time of a warm-up, s; of so many `rounds`, or as many as are usual: the fewest where no JVM has to
+    compile."""
+    round_s, (least, most) = spec.system.definition.warm_up_s, warm_rounds(spec)
+    usual = USUAL_ROUNDS[most] if spec.jvm_tiers else least
+    return (rounds or usual) * (round_s + WARM_START_S) if round_s else 0.0
 
 
 def is_bare(spec: Spec, *, up: bool) -> bool:

@@ -116,7 +116,8 @@ def search_data(spec: Spec) -> dict[str, Any]:
 
 def steps(lab: Lab, spec: Spec) -> list[str]:
     deploys, warm_up_s = spec.system.definition.deploys, spec.system.definition.warm_up_s
-    warm_up = f"warm-up: {warm_up_s:g} s of load without limits, until the JVMs have compiled (once per deployment)"
+    compiled = ", until the JVMs have compiled" if spec.jvm_tiers else ""
+    warm_up = f"warm-up: {warm_up_s:g} s of load without limits{compiled} (once per deployment)"
     return [
         f"{Path(lab.target.terraform).name} apply in {lab.target.root.relative_to(lab.paths.root)}",
         *(f"ansible-playbook {shown(lab, name)}" for name in playbooks(lab, spec)),

@@ -135,6 +135,11 @@ class Spec:
             tier = tier.model_copy(update=dict(change) | {k: getattr(tier, k) for k, v in change if v is None})
         return tier
 
+    @property
+    def jvm_tiers(self) -> list[str]:
+        """Tiers whose servers may be JVMs, which compile while they serve."""
+        return [name for name in self.topology.counts if self.tier(name).jvm]
+
     def memory_bytes(self, tier: str) -> int | None:
         """Of each of its nodes, where this machine carries them all; as terraform/modules/topology has it."""
         from ntier_harness.targets import kind

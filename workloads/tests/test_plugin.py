@@ -35,8 +35,9 @@ def test_the_descriptor_has_the_form_of_jmeters_plugin_repositories():
     assert set(version) >= {"changes", "libs", "depends"}
 
 
-def test_the_example_plan_needs_no_server(run_jmeter):
-    trial = run_jmeter(plan=PLUGIN / "examples/shop.jmx", users=60, run_s=6)
+def test_the_example_plan_needs_no_server(run_jmeter, bare_jmeter_home):
+    """Nor the archive of classes that a client node has."""
+    trial = run_jmeter(home=bare_jmeter_home, plan=PLUGIN / "examples/shop.jmx", users=60, run_s=6)
     assert (trial / "driver.rc").read_text().strip() == "0"
     records = rows(trial / "interactions.jtl.csv")
     assert {"Home", "List", "Item"} <= {r["label"] for r in records} <= {"Home", "List", "Item", "Order"}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-RUN_S = 12
+RUN_S = 7
 HALF = 0.5  # of a core: of a process that uses more, threads are read
 RUN_DRIVER = Path(__file__).parents[1] / "bin/run-driver"
 BUSY = """

@@ -18,6 +18,9 @@ TRUTH = Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.01}) 
 USERS = [200, 1000, 1200, 1400]
 GOAL = Goal(tuple(range(200, 1401, 100)))
 PROGRAM = Path(sys.executable).with_name("ntier-analysis")
+WITHOUT_LIBRARIES = "from ntier_analysis import cli, standby; standby.load = lambda: None; "
+QUICK = [sys.executable, "-c", WITHOUT_LIBRARIES + "cli.main(['standby'])"]
+"""The program, without the two seconds that it takes for what no command of the test needs."""
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +148,7 @@ def test_the_program_does_one_command_after_another(sweep):
 
 @pytest.mark.parametrize("line", [7, [], ["search", 1], {"search": 1}])
 def test_a_line_that_is_no_command_is_one_error(line):
-    answers, code, said = served([line, ["--version"]])
+    answers, code, said = served([line, ["--version"]], QUICK)
     assert (answers, code) == ([], 2)
     assert said == f"error: standby: {json.dumps(line)!r}: expected a JSON list of words\n"
 
@@ -167,7 +170,7 @@ def test_an_error_that_nobody_expected_ends_the_command_only():
 
 def test_what_is_asked_to_stand_by_while_it_does_says_so():
     """It read the commands that came after as those of a second one, and answered none."""
-    answers, code, _ = served([["standby"], ["--version"]], within_s=30)
+    answers, code, _ = served([["standby"], ["--help"]], QUICK, within_s=30)
     assert (code, [a["code"] for a in answers]) == (0, [2, 0])
     assert answers[0]["err"] == "error: standby: is up already; expected another command\n"
 
@@ -180,7 +183,7 @@ def test_a_command_that_reads_its_input_leaves_the_others_theirs():
 
 def test_too_little_memory_ends_it_without_an_answer():
     """Who asks then starts a program of its own, as for one that was killed; an answer would have failed the trial."""
-    short = "from ntier_analysis import cli; cli.app = lambda words: bytearray(1 << 62); cli.standby()"
+    short = WITHOUT_LIBRARIES + "cli.app = lambda words: bytearray(1 << 62); cli.standby()"
     answers, code, said = served([["a"], ["b"]], [sys.executable, "-c", short])
     assert (answers, code) == ([], 1)
     assert "MemoryError" in said

@@ -17,6 +17,7 @@ from ntier_harness.runner import Runner
 from ntier_harness.standby import ANALYSIS, END_WAIT_S, end
 
 VERSION = [ANALYSIS, "--version"]
+HELP = [ANALYSIS, "--help"]  # needs no libraries
 
 
 @pytest.fixture
@@ -67,6 +68,16 @@ def test_what_fails_in_the_program_that_stays_up_is_asked_of_a_new_one(runner, a
         runner.ask([str(another_program), "validate", "nowhere"])
 
 
+@pytest.fixture
+def quick(tmp_path, monkeypatch) -> None:
+    """The analysis stays up without what no question here needs, which takes it two seconds at each start."""
+    file = tmp_path / "ntier-analysis"
+    lines = ["from ntier_analysis import cli, standby", "standby.load = lambda: None", "cli.main()"]
+    file.write_text("\n".join([f"#!{sys.executable}", *lines, ""]))
+    file.chmod(0o755)
+    monkeypatch.setattr(standby, "ANALYSIS", str(file))
+
+
 def test_a_killed_program_is_started_again(runner):
     runner.ask(VERSION)
     before = pid(runner)
@@ -76,41 +87,45 @@ def test_a_killed_program_is_started_again(runner):
     assert pid(runner) != before
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_program_that_ended_by_itself_leaves_no_pipes(runner):
     """As after each large trial: of a long campaign no file could be opened any more."""
-    runner.ask(VERSION)
+    runner.ask(HELP)
     before = len(os.listdir("/proc/self/fd"))
     os.kill(pid(runner), signal.SIGKILL)
     runner.analysis._process.wait()
-    runner.ask(VERSION)
+    runner.ask(HELP)
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_program_that_dies_over_a_question_leaves_it_to_another(runner):
-    runner.ask(VERSION)
+    runner.ask(HELP)
     held = pid(runner)
     os.kill(held, signal.SIGSTOP)
     threading.Timer(0.5, os.kill, (held, signal.SIGKILL)).start()
-    assert runner.ask(VERSION, timeout=60).code == 0
+    assert runner.ask(HELP, timeout=60).code == 0
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_program_that_does_not_answer_is_ended(runner):
-    runner.ask(VERSION)
+    runner.ask(HELP)
     held = pid(runner)
     os.kill(held, signal.SIGSTOP)
-    with pytest.raises(WorkError, match=r"ntier-analysis --version: no answer within 0\.3 s"):
-        runner.ask(VERSION, timeout=0.3)
+    with pytest.raises(WorkError, match=r"ntier-analysis --help: no answer within 0\.3 s"):
+        runner.ask(HELP, timeout=0.3)
     assert gone(held)
-    assert runner.ask(VERSION).code == 0
+    assert runner.ask(HELP).code == 0
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_request_to_stop_does_not_wait_for_the_answer(runner):
-    runner.ask(VERSION)
+    runner.ask(HELP)
     held = pid(runner)
     os.kill(held, signal.SIGSTOP)
     threading.Timer(0.3, runner.stop.request).start()
     with pytest.raises(Interrupted):
-        runner.ask(VERSION, timeout=60)
+        runner.ask(HELP, timeout=60)
     assert gone(held)
 
 

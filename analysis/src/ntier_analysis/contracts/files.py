@@ -238,25 +238,29 @@ def _refuse_growth(events: Iterator[Any], name: str) -> None:
 
     sizes: dict[str, int] = {}
     open_: list[list[Any]] = [[None, 0]]  # anchor and values of each list or map that has not ended
+    total = 0  # of these values
     for event in events:
-        line = event.start_mark.line + 1
-        if isinstance(event, yaml.AliasEvent):
-            if event.anchor not in sizes:
-                raise DataError(f"{name}, line {line}: alias {event.anchor[:80]!r} refers to itself, or to nothing")
-            open_[-1][1] += sizes[event.anchor]
-        elif isinstance(event, yaml.ScalarEvent):
-            open_[-1][1] += 1
-            sizes[event.anchor] = 1
+        more = 0
+        if isinstance(event, yaml.ScalarEvent):
+            more = sizes[event.anchor] = 1
         elif isinstance(event, yaml.CollectionStartEvent):
-            open_.append([event.anchor, 1])
+            more = 1
+            open_.append([event.anchor, 0])
             if len(open_) - 1 > DEPTH:
-                raise DataError(f"{name}, line {line}: nested more than {DEPTH} deep")
+                raise DataError(f"{name}, line {event.start_mark.line + 1}: nested more than {DEPTH} deep")
         elif isinstance(event, yaml.CollectionEndEvent):
             anchor, count = open_.pop()
             sizes[anchor] = count
             open_[-1][1] += count
-        if sum(count for _, count in open_) > VALUES:
-            raise DataError(f"{name}, line {line}: more than {VALUES:,} values")
+        elif isinstance(event, yaml.AliasEvent):
+            if event.anchor not in sizes:
+                place = f"{name}, line {event.start_mark.line + 1}"
+                raise DataError(f"{place}: alias {event.anchor[:80]!r} refers to itself, or to nothing")
+            more = sizes[event.anchor]
+        open_[-1][1] += more
+        total += more
+        if total > VALUES:
+            raise DataError(f"{name}, line {event.start_mark.line + 1}: more than {VALUES:,} values")
 
 
 def _refuse_repeats(root: Any, name: str) -> None:

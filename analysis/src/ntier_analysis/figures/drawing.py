@@ -13,7 +13,6 @@ from pathlib import Path
 
 import matplotlib as mpl
 import pandas as pd
-from fontTools import subset
 from matplotlib.figure import Figure
 
 from ntier_analysis.contracts.files import replacing
@@ -104,6 +103,8 @@ def pdf_fonts() -> Iterator[None]:
     """Inside, fonts in a PDF are TrueType, so that its text stays text, and have no `FONT_LAYOUT`: to cut these tables
     down to the glyphs of each file took a tenth of the time of a report. matplotlib passes no option of the kind to
     fontTools, so its default is changed."""
+    from fontTools import subset  # 0.1 s, which no other format needs
+
     name = "_drop_tables_default"
     dropped = getattr(subset.Options, name, [])
     setattr(subset.Options, name, [*dropped, *FONT_LAYOUT])

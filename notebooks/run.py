@@ -21,7 +21,6 @@ import nbformat
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
-from nbconvert import HTMLExporter
 from ntier_analysis.digests import of_files, of_program
 
 FOLDER = Path(__file__).parent
@@ -66,6 +65,8 @@ def execute(path: Path, out: Path, parameters: dict[str, str]) -> Path:
 
 def as_html(notebook: nbformat.NotebookNode, title: str) -> str:
     """One page with its figures in it, which asks for nothing else: no formulas, widgets or diagrams are loaded."""
+    from nbconvert import HTMLExporter  # which takes longer to load than to see that no notebook changed
+
     exporter = HTMLExporter(require_js_url="", mathjax_url="", jquery_url="", mermaid_js_url="")
     page, _ = exporter.from_notebook_node(notebook, resources={"metadata": {"name": title}})
     return page

@@ -11,6 +11,7 @@ from ntier_analysis.report.page import write_report
 from ntier_analysis.store.schema import TABLES
 from ntier_analysis.store.tables import write_table
 from ntier_analysis.verdict.tables import judge
+from pictures import no_picture_files
 from queueing.cases import Case, View
 from queueing.model import Part, Step, System, Think
 from queueing.relief import label
@@ -124,7 +125,8 @@ def test_a_report_names_the_factor_and_draws_no_law(tmp_path):
     for name, frame in (stored | judge("made", *tables)).items():
         empty = TABLES[name].empty_table().to_pandas()
         write_table(tmp_path / "store", name, "made", empty if frame is None else frame)
-    page = write_report(tmp_path / "store", "made", tmp_path / "out").read_text()
+    with no_picture_files():
+        page = write_report(tmp_path / "store", "made", tmp_path / "out").read_text()
     assert "sleep_s [s]" in page
     assert "users (nominal)" not in page
     assert "N / (Z + R)" not in page

@@ -12,6 +12,7 @@ import pytest
 from ntier_analysis.cli import app
 from ntier_analysis.figures import loads
 from ntier_analysis.report.data import read_sweep
+from pictures import no_picture_files
 from typer.testing import CliRunner
 
 pytestmark = pytest.mark.whole
@@ -38,6 +39,11 @@ def run(*words: object) -> str:
     return done.output
 
 
+def written(*words: object) -> str:
+    with no_picture_files():
+        return run(*words)
+
+
 @pytest.fixture(scope="module")
 def verdicts(store) -> dict[str, dict]:
     return {v["sweep"]: v for v in json.loads(run("verdict", store, "--json"))["sweeps"]}
@@ -58,13 +64,13 @@ def row_of(compared: pd.DataFrame, scope: str, metric: str, tier: str = "") -> p
 @pytest.fixture(scope="module")
 def drawn(store, made_once) -> Path:
     """Tables of the map."""
-    return made_once(f"map-of-{store.name}", lambda out: run("map", "--store", store, "--out", out))
+    return made_once(f"map-of-{store.name}", lambda out: written("map", "--store", store, "--out", out))
 
 
 @pytest.fixture(scope="module")
 def reported(store, made_once) -> Path:
     """Tables of the report."""
-    out = made_once(f"report-of-{store.name}", lambda out: run("report", A, "--store", store, "--out", out))
+    out = made_once(f"report-of-{store.name}", lambda out: written("report", A, "--store", store, "--out", out))
     return out / A / "tables"
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import synthetic
 from ntier_analysis.contracts import Check, Manifest, Outcome, Validity
 from ntier_analysis.ingest import ingest_sweep
 from ntier_analysis.report import write_report
+from pictures import no_picture_files
 
 LOADS = (1000, 2000, 3000, 5000, 6000, 7000, 8000)
 INVALID = 7000
@@ -65,10 +67,10 @@ def report(made_once) -> Written:
 
 
 @pytest.fixture
-def page_alone(monkeypatch) -> None:
-    """For tests of what a page says. The figures are drawn, once each, into the page; not again into files of their
-    own, which `report` has and other tests look at."""
-    monkeypatch.setattr("ntier_analysis.report.page.save", lambda drawing, origin, folder: [])
+def page_alone() -> Iterator[None]:
+    """For tests of what a page says; `report` has the files of the pictures, and other tests look at them."""
+    with no_picture_files():
+        yield
 
 
 def _made(base: Path) -> None:

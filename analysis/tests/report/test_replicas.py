@@ -9,6 +9,7 @@ from ntier_analysis.ingest import ingest_sweep
 from ntier_analysis.report import write_report
 from ntier_analysis.report.replicas import compare, write_comparison
 from ntier_analysis.store.tables import read_table
+from pictures import no_picture_files
 from replicas import give_trace, simulate, spread
 from synthetic import Spec, Truth, write_trial
 
@@ -47,7 +48,8 @@ def test_the_store_knows_the_policy_and_what_it_chose(base):
 
 
 def test_the_report_shows_shares_and_choices(base, tmp_path):
-    page = write_report(base / "store", sweep_of("least_pending"), tmp_path)
+    with no_picture_files():
+        page = write_report(base / "store", sweep_of("least_pending"), tmp_path)
     html = page.read_text()
     assert "db1 0.60 [0.60, 0.60]" in html  # a steady stream has no variance
     assert "Policy: least_pending (tie first)." in html

@@ -88,6 +88,7 @@ def test_the_reference_driver_keeps_the_contract(quick, measured, model):
         ("dies", "ends", "exit code 3: out of cheese"),
         ("flood", "ends", "exit code 125: run-driver: more than 1048576 bytes were printed"),
         ("ends_late", "ends", "still runs"),
+        ("looks_seldom", "keeps the phases", "s after the start, expected 0.95 s at most (the start is told 0.2 s"),
         ("child", "leaves nothing", "1 processes are left"),
         ("shared_draws", "same draws on two clients", "workers did other things"),
         ("no_seed", "the seed counts", "the same draws with another seed"),
@@ -407,6 +408,24 @@ def drive(generator: Generator) -> None:
         if generator.nodes.runner.now() < end - 0.1:
             generator.poll()
     generator.ended_well(3.0)
+
+
+class Greets(Here):
+    """A client whose shell prints a banner before all that a command says."""
+
+    def argv(self, node: Node, command: str, *, shared: bool = True) -> list[str]:
+        return super().argv(node, f"echo Welcome to host42; {command}", shared=shared)
+
+
+@pytest.mark.whole
+def test_an_answer_that_is_no_start_names_the_client_and_what_it_said(generator):
+    made = generator(REFERENCE)
+    made.start()
+    made.watch()
+    made.await_ready()
+    made.nodes.__class__ = Greets
+    with pytest.raises(WorkError, match=r"late_start: client1 answered 'Welcome to host42\\n\d+' when told to start"):
+        made.release()
 
 
 @pytest.mark.whole

@@ -186,6 +186,9 @@ class Generator:
         file, earliest = self.run.start_file, round(earliest_s * 1000)
         soon = f"at=$(($(date +%s%3N) + {round(OWN_LEAD_S * 1000)})); [ $at -gt {earliest} ] || at={earliest}"
         told = self.nodes.call(client, f"{soon}; echo $at > {file}.new && mv {file}.new {file} && echo $at")
+        if not told.out.strip().isdigit():
+            answered = f"answered {told.out.strip()[:200]!r} when told to start; expected a time in ms and nothing else"
+            raise WorkError(f"late_start: {client.name} {answered} (does its shell print a banner?)")
         return int(told.out) / 1000
 
     def poll(self) -> Progress:

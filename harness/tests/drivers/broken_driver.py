@@ -71,6 +71,14 @@ elif fault == "dies":
 elif fault == "deaf":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     asyncio.unix_events._UnixSelectorEventLoop.add_signal_handler = lambda *_: None
+elif fault == "looks_seldom":
+    begin = driver.life
+
+    async def late(worker: int, start_s: float) -> None:
+        await asyncio.sleep(1.5)
+        await begin(worker, start_s)
+
+    driver.life = late
 elif fault == "ends_late":
     driver.told["phases"]["ramp_down_s"] += 600
 elif fault == "own_amount":

@@ -22,6 +22,7 @@ from ntier_harness.drivers.rules import (
     LEAVERS,
     SAME_LEAST,
     Finding,
+    begin_most_s,
     common,
     heartbeat,
     results,
@@ -32,6 +33,7 @@ from ntier_harness.drivers.rules import (
 )
 from ntier_harness.errors import RequestError
 
+LEAD_S = 0.2  # from the moment a driver is told the start to the start: the least that a trial gives (docs/drivers.md)
 WAITS_S = 2.5  # how long a driver is kept waiting for the start
 END_S, TERM_S = 20.0, 3.0  # as a trial allows (trial.EXIT_WAIT_S, ntier-node)
 GONE_S = 2.0  # what was killed at the end may take a moment to die
@@ -75,14 +77,14 @@ def tried(bench: Bench) -> Iterator[Finding]:
         return
     yield Finding("ready", True, f"first heartbeat after {took:.1f} s")
     yield from waiting(bench, run)
-    run.release(time.time() + 1)
+    run.release(time.time() + LEAD_S)
     end_s = run.start_s + sum(PHASES.values())
     code = run.wait(end_s + END_S)
     said = "still runs" if code is None else f"exit code {code}{run.last_words}" if code else "exit code 0"
     yield Finding("ends", code == 0, f"{said} {max(0.0, time.time() - end_s):.1f} s after the end of the ramp-down")
     yield heartbeat(run)
     yield results(run)
-    yield timely(bench.server, run, end_s)
+    yield timely(bench.server, run, end_s, begin_most_s(bench.told(bench.whole, 1)))
     left = bench.left(gone_s=GONE_S)
     yield Finding("leaves nothing", not left, f"{len(left)} processes are left" if left else "no process is left")
     bench.end()
@@ -113,7 +115,7 @@ def same_draws(bench: Bench, whole: Started) -> Iterator[Finding]:
     if not all(bench.get_ready(run) for run in runs):
         yield Finding(rule, False, "two drivers on one machine did not both get ready")
         return
-    at_s = time.time() + 1
+    at_s = time.time() + LEAD_S
     for run in runs:
         run.release(at_s)
     for run in runs:
@@ -129,11 +131,11 @@ def on_request(bench: Bench, whole: Started) -> Iterator[Finding]:
     if not bench.get_ready(run):
         yield Finding("ends on SIGTERM", False, "it did not get ready a second time")
         return
-    run.release(time.time() + 0.5)
+    run.release(time.time() + LEAD_S)
     time.sleep(3)
     if run.code is not None:
         done = bench.model == "work" and run.code == 0  # its work is not given by `amount`, and there was too little
-        said = f"ended by itself within 2.5 s of the start: exit code {run.code}{run.last_words}"
+        said = f"ended by itself within {3 - LEAD_S} s of the start: exit code {run.code}{run.last_words}"
         yield Finding("ends on SIGTERM", None if done else False, said)
         return
     os.kill(int((run.folder / "driver.pid").read_text()), signal.SIGTERM)
@@ -181,7 +183,7 @@ def users_leave(bench: Bench) -> Finding:
             return Finding(rule, True, f"refuses, so its system must not say users_leave{run.last_words}")
         ended = "not ready" if code is None else f"exit code {code}"
         return Finding(rule, False, f"{ended}{run.last_words}; expected users who leave, or exit code 2")
-    run.release(time.time() + 1)
+    run.release(time.time() + LEAD_S)
     run.wait(run.start_s + sum(LEAVE_PHASES.values()) + END_S)
     bench.end()
     problem = stayed(run)

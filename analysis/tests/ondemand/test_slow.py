@@ -13,9 +13,10 @@ import pytest
 from ntier_analysis.cli import app
 from ntier_analysis.contracts.files import lines
 from ntier_analysis.errors import DataError
-from ntier_analysis.figures.waterfall import PARTS
+from ntier_analysis.figures.waterfall import PARTS, waterfall
 from ntier_analysis.ingest import ingest_sweep
 from ntier_analysis.ondemand.slow import run
+from ntier_analysis.statistics.traces import BEHIND_WEB
 from ntier_analysis.statistics.waterfalls import segments, with_requests
 from PIL import Image
 from synthetic import Truth, write_sweep
@@ -256,6 +257,29 @@ def test_tiers_have_the_names_that_their_system_gives_them(folder, followed, tmp
             assert f"passed before {tiers[0]} began with it" in said
             assert re.findall(r"web server|application|middleware\b|database\b(?!\})|before web|web and", said) == []
             assert f" {tiers[0]} and behind " in text
+
+
+def test_the_figure_says_in_words_what_each_part_was():
+    row = {"interaction": "Buy", "user": "client1/3", "response_time_ms": 60.0, "meanwhile": ""}
+    parts = dict.fromkeys(("before", *BEHIND_WEB, "after"), 8.0) | {"within": 40.0}
+    names = {
+        "server": "edge",
+        "program": "service",
+        "between": "router",
+        "database": "store",
+        "behind": "router or store",
+    }
+    (legend,) = waterfall(pd.DataFrame([row | parts]), "", "", names).figure.legends
+    assert [text.get_text() for text in legend.texts] == [
+        "until edge begins with the request",
+        "in edge, or waiting for a thread of service",
+        "waiting for a connection",
+        "in service",
+        "statements: router",
+        "statements: store",
+        "statements: router or store",
+        "after the page: what it embeds, and the way back",
+    ]
 
 
 def test_a_trial_without_traces_says_how_to_get_them(folder):

@@ -1,6 +1,7 @@
 """What a trial must have follows from what was started, not from what is there: a file that is missing is no excuse."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -9,7 +10,7 @@ from ntier_analysis.contracts import Manifest, Outcome, implied
 from ntier_analysis.contracts.system import Interaction
 from ntier_analysis.errors import DataError
 from ntier_analysis.trial import RawTrial
-from ntier_analysis.validity.registry import validate
+from ntier_analysis.validity.registry import registered, validate
 from synthetic import Spec, Truth, write_trial
 
 SPEC = Spec(
@@ -219,3 +220,9 @@ def test_a_first_worker_that_is_no_number_of_one_is_an_error(trial, first):
     (trial / "clients/client1/driver.json").write_text(json.dumps({"first_worker": first}))
     with pytest.raises(DataError, match="first_worker is"):
         RawTrial(trial).first_user("client1")
+
+
+@pytest.mark.parametrize("check", registered(), ids=lambda check: check.id)
+def test_no_title_names_a_tier_that_another_system_lacks(check):
+    words = {*implied.TIERS, "application", "web server", "middleware's"}
+    assert not [word for word in words if re.search(rf"\b{re.escape(word)}\b", check.title)], check.title

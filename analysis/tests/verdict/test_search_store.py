@@ -90,7 +90,8 @@ def test_the_next_load_comes_from_the_store(folder):
     assert 800 <= first.users <= 1400
     assert "db1 saturates first" in first.why
     assert searched(made / "store", "unknown", Goal(GRID)).users == 200
-    assert searched(made / "nothing", "unknown", Goal(GRID)).users == 200
+    with pytest.raises(DataError, match="nothing: not a store"):
+        searched(made / "nothing", "unknown", Goal(GRID))
 
 
 def test_idle_cores_are_those_before_the_load(folder):
@@ -137,6 +138,17 @@ def test_a_run_without_end_and_a_scale_that_is_none_are_refused(folder, wrong):
     assert doors.call(cli.main, *asked).code == 0
     done = doors.call(cli.main, *asked, *wrong)
     assert (done.code, wrong[0] in done.err) == (2, True), done
+
+
+@pytest.mark.parametrize(
+    "asked", [("search", "--users", "100,200"), ("foresee", "--topology", "1", "--scale", "1", "--run-s", "60")]
+)
+def test_a_store_that_is_not_there_is_an_error_not_an_empty_one(tmp_path, asked):
+    (tmp_path / "results").mkdir()
+    for name in ("typo", "results"):
+        done = doors.call(cli.main, *asked, "s", "--store", tmp_path / name)
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
+        assert f"{name}: not a store (no folder trials in it); name another with --store" in done.err
 
 
 def test_trials_beyond_the_knee_foresee_the_width_of_the_interval(folder):

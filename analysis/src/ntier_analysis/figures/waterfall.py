@@ -12,16 +12,16 @@ from ntier_analysis.statistics.traces import BEHIND_WEB
 from ntier_analysis.wording import counted
 
 PARTS = {
-    "before": ("before {server}", "#dddddd", "...."),
-    "within": ("{server} and all behind it", IN_ORDER[1].color, "////"),
-    "server": ("{server}, wait for a thread", IN_ORDER[0].color, r"\\\\"),
-    "wait": ("wait for a connection", "#f5f5f5", "xx"),
-    "program": ("{program}", IN_ORDER[1].color, ""),
+    "before": ("until {server} begins with the request", "#dddddd", "...."),
+    "within": ("in {server} and all behind it", IN_ORDER[1].color, "////"),
+    "server": ("in {server}, or waiting for a thread of {program}", IN_ORDER[0].color, r"\\\\"),
+    "wait": ("waiting for a connection", "#f5f5f5", "xx"),
+    "program": ("in {program}", IN_ORDER[1].color, ""),
     "between": ("statements: {between}", IN_ORDER[2].color, ""),
     "database": ("statements: {database}", IN_ORDER[3].color, ""),
     "behind": ("statements: {behind}", IN_ORDER[4].color, "////"),
-    "after": ("after the page: what it embeds, the way back", IN_ORDER[0].color, ""),
-    "unknown": ("request not known", "white", "xxxx"),
+    "after": ("after the page: what it embeds, and the way back", IN_ORDER[0].color, ""),
+    "unknown": ("not known which request it was", "white", "xxxx"),
 }
 """Label, colour and hatch; `within` where no tier behind the first can be told from another."""
 

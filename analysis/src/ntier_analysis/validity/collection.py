@@ -195,11 +195,11 @@ def clock_drift(trial: RawTrial) -> Finding:
     return exact(worst, DRIFT_MS, "ms", where, len(trial.manifest.clock_offsets_s))
 
 
-@check("C5", "Interactions in the client's log against the web server's", "incomplete_log")
+@check("C5", "Interactions in the client's log against the first tier's access log", "incomplete_log")
 def logs_agree(trial: RawTrial) -> Finding:
     """Two counts of the run phase: interactions that succeeded against logos, and first bytes of pages against pages.
     There are two since an interaction ends with the page's logo, for which the client waits seconds when all workers
-    of the web server are taken. A page may be missing if its logo had not come when all stopped. Of requests that
+    of the server are taken. A page may be missing if its logo had not come when all stopped. Of requests that
     users took along who left before the run, the server may answer some in the run."""
     start, end = trial.run
     seen = trial.interactions
@@ -212,7 +212,7 @@ def logs_agree(trial: RawTrial) -> Finding:
         return not_applicable("the first tier keeps no access log")
     garbled = sum(len(log.attrs["garbled_lines"]) for log in logs)
     if garbled:
-        return Finding(Outcome.FAIL, garbled, 0, "lines", None, None, f"{garbled} lines of the web log are garbled")
+        return Finding(Outcome.FAIL, garbled, 0, "lines", None, None, f"{garbled} lines of the access log are garbled")
     if not implied.pictured(trial.system) and not any(log["image"].any() for log in logs):
         return not_applicable("no interaction of this system ends with a picture that the log could count")
     logos = within(seen.loc[seen["ok"], "t_s"]), sum(within(log.loc[log["image"], "t_s"]) for log in logs)
@@ -220,7 +220,8 @@ def logs_agree(trial: RawTrial) -> Finding:
     awaited = int((trial.users["pending_s"] > 0).sum()) if trial.wrote("users.csv") else 0
     late = trial.taken_along
     off = max(logos[0] - logos[1], logos[1] - logos[0] - late, pages[0] - pages[1], pages[1] - pages[0] - awaited)
-    text = f"client {logos[0]}, web server {logos[1]}; pages {pages[0]} and {pages[1]}, {awaited} pending at the end"
+    server = trial.system.order[0]
+    text = f"client {logos[0]}, {server} {logos[1]}; pages {pages[0]} and {pages[1]}, {awaited} pending at the end"
     text += f" or taken along ({late}) before the run" if late else ""
     return exact(float(off), LOG_SHARE * logos[0] + LOG_COUNT, "interactions", text, logos[0])
 

@@ -48,7 +48,7 @@ def statements(trial: RawTrial) -> Finding:
     executed = _executed(trial.remember(split))
     if not np.isfinite(executed):
         return undecidable(
-            "not collected: the middleware does not count its statements, or not separately those that went to one "
+            "not collected: no node counts the statements that it hands on, or none separately those that went to one "
             "replica only"
         )
     text = f"{executed:.0f} executed by the middleware, {said:.0f} by the pages"
@@ -70,7 +70,12 @@ def _executed(counts: pd.DataFrame) -> float:
     return float(chosen + (counts["executed"].sum(skipna=False) - chosen) / len(counts))
 
 
-@check("O2", "Little's law by the web server's log: requests in service against rate x time", "little", required=False)
+@check(
+    "O2",
+    "Little's law by the first tier's access log: requests in service against rate x time",
+    "little",
+    required=False,
+)
 def little(trial: RawTrial) -> Finding:
     """Per web node. The two differ by what requests had been in service before the run and what they were served of at
     its end, whose error is that of a Poisson number of them."""
@@ -84,7 +89,7 @@ def little(trial: RawTrial) -> Finding:
         if abs(off) > worst[0]:
             worst = (abs(off), off, error, f"{name}: {text}", len(inside))
     if worst[0] < 0:
-        return undecidable("not collected: there is no log of a web server")
+        return undecidable("not collected: the first tier keeps no access log")
     return sampled(worst[1], LITTLE_PCT, worst[2], "pct", worst[3], worst[4])
 
 
@@ -112,7 +117,7 @@ def _batches(trial: RawTrial, node: str, collector: str, metric: str) -> np.ndar
     return seen.groupby(part)["value"].mean().to_numpy()
 
 
-@check("S3", "Compilation of the application during the run, share of its node's CPU", "not_warm", required=False)
+@check("S3", "Compilation by JVMs during the run, share of their node's CPU", "not_warm", required=False)
 def compiled(trial: RawTrial) -> Finding:
     """Of the worst node: time of the JVM's compiler / (run x cores). The compiler's time is elapsed time, so a node
     that its quota stops reads high. The middleware's JVM tells none."""

@@ -220,7 +220,7 @@ def follows_policy(trial: RawTrial) -> Finding:
     )
 
 
-@check("O5.counters", "Statements by the middleware's counters against the databases' own", "counters_disagree")
+@check("O5.counters", "Statements of each replica by its sender's counters against its own", "counters_disagree")
 def counters_agree(trial: RawTrial) -> Finding:
     """Of each replica, in units of what is allowed: 2 %, one second at an end of the run (the two are read at different
     moments; where statements come in bursts, such a second can have a fifth of them), and what the proxy itself asks. A
@@ -238,7 +238,7 @@ def counters_agree(trial: RawTrial) -> Finding:
         off = max(-beyond, beyond - checks) / allowed
         if off >= worst:
             worst = off
-            where = f"{name}: {row['executed']:.0f} by the middleware, {row['own']:.0f} by its own counter"
+            where = f"{name}: {row['executed']:.0f} by its sender's counter, {row['own']:.0f} by its own counter"
     if np.isnan(worst):
         raise DataError(f"{trial.folder}: the counters of the replicas are not numbers")
     return exact(max(worst, 0.0), 1.0, "", where, len(counts))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,11 +44,7 @@ class Foresight:
 
 def foresight(store: Path, sweep: str, topology: str, scale: float) -> Foresight | None:
     """From the sweep itself, else from another of the same topology and scale; None if none has two valid trials
-    beyond the knee."""
-    if os.path.lexists(store) and not store.is_dir():
-        raise DataError(f"{store}: is no folder, so no store")
-    if not (store / "trials").is_dir():
-        return None
+    beyond the knee. Raises DataError if there is no store."""
     there = sweeps(store)
     if sweep in there and (found := _of(store, sweep)):
         return found

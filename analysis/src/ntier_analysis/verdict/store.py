@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
@@ -185,11 +184,8 @@ def decisions(store: Path, name: str) -> pd.DataFrame | None:
 
 def searched(store: Path, name: str, goal: Goal, without: Iterable[str] = ()) -> Step:
     """The next step of a search from what the store holds of its sweep (perhaps nothing); the trials in `without` are
-    not finished."""
-    if os.path.lexists(store) and not store.is_dir():
-        raise DataError(f"{store}: is no folder, so no store")
-    there = store.is_dir() and table_file(store, "trials", name).exists()
-    if not there:
+    not finished. Raises DataError if there is no store."""
+    if name not in sweeps(store):
         return next_step([], goal)
     skipped = set(without)
     trials = read_table(store, "trials", name)

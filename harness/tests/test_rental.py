@@ -284,6 +284,45 @@ def test_where_no_machine_is_free_what_is_up_stays_and_what_is_not_comes_elsewhe
         assert tried == ["nbg1", "fsn1", "hel1"]
 
 
+@pytest.mark.parametrize("up", [True, False], ids=["machines are up", "none was up"])
+def test_where_nothing_is_free_instead_of_a_silent_machine_it_is_said_what_stays(tmp_path, spec, monkeypatch, up):
+    """What Terraform says of it is for its log."""
+    target = kind("hcloud")(Runner(), Paths(ROOT, tmp_path, tmp_path, "hcloud"), None, None)
+    target.paths.place.mkdir()
+    asked, there = spec(target="hcloud"), {"web1": "normal", "db1": "normal"}
+    things = [Thing("machine", "web1", "web1", labels={NODE: "web1"})]
+    target._location_file.write_text(json.dumps("nbg1"))
+    if up:
+        target.paths.nodes.write_text("[]")
+
+    def apply(_spec, _log, replace=()) -> list[Node]:
+        target.paths.nodes.write_text("[]")
+        if replace:
+            raise Failed("terraform apply: Error: error during placement", "error (resource_unavailable)")
+        target.ledger.rent({n: target.offer.of(t) for n, t in there.items()}, "", 0)
+        return []
+
+    monkeypatch.setattr(type(target), "account", SimpleNamespace(prices=lambda _: {}, find=lambda _: things))
+    monkeypatch.setattr(target._terraform, "ids", lambda: {"web1"})
+    instead = {"_apply": apply, "node_types": lambda _: there, "note_account": lambda: None,
+               "_take_prices_of_today": lambda _: None, "hosts": lambda _: dict.fromkeys(there),
+               "boot": lambda hosts: {n: "10.0.0.1" if n == "web1" else None for n in hosts},
+               "controllers": lambda: [rented.reaching.ANYWHERE]}  # fmt: skip
+    for name, function in instead.items():
+        monkeypatch.setattr(target, name, function)
+    with pytest.raises(WorkError) as error:
+        target._reach(asked, tmp_path / "log")
+    said = str(error.value)
+    assert "terraform apply" not in said
+    if up:
+        assert said.startswith("hcloud: nbg1 has no free machine for db1 in the place of those that did not answer by ")
+        assert "those that are there stay. Try later, or other types; or, if all may be anew, ntier down" in said
+        assert [m.node for m in target.ledger.open()] == ["web1"]
+    else:
+        assert said.startswith("hcloud: db1: no answer by SSH within ")
+        assert "nbg1 has no free machine instead; try later, other types, or another location first in " in said
+
+
 def test_what_comes_beside_machines_that_are_up_has_the_prices_of_today(tmp_path, spec, monkeypatch) -> None:
     """Another process goes on, perhaps months after the date of the file."""
     target = kind("hcloud")(Runner(), Paths(ROOT, tmp_path, tmp_path, "hcloud"), None, "5EUR")

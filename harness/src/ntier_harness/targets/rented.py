@@ -211,6 +211,7 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
 
     def _reach(self, spec: Spec, log: Path) -> tuple[list[Node], dict[str, Host]]:
         """Machines that answer by SSH. One that does not is replaced once, then named."""
+        fresh = not self.paths.nodes.exists()
         nodes = self._rent(spec, log)
         hosts = self.hosts(nodes)
         said = self.boot(hosts)
@@ -228,7 +229,12 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
             for name in silent:
                 self.ledger.give_back(self.runner.now(), {name})
             self._note_rental(spec)
-            nodes = self._apply(spec, log, [self.machine_address.format(name=name) for name in silent])
+            try:
+                nodes = self._apply(spec, log, [self.machine_address.format(name=name) for name in silent])
+            except Failed as error:
+                if not self.no_capacity.search(error.said):
+                    raise
+                raise self._none_instead(silent, fresh=fresh) from None
             hosts = self.hosts(nodes)
             said |= self.boot({name: hosts[name] for name in silent})
             if still := [name for name in silent if said[name] is None]:
@@ -262,15 +268,25 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
                 self.down(log)
         raise WorkError(f"{self.name}: no machines are free in {', '.join(locations)}; try later, or other types")
 
-    def _no_more(self, place: str, lacking: list[str]) -> WorkError:
+    def _no_more(self, place: str, lacking: list[str], why: str = "") -> WorkError:
         """The error where some machines are up and others cannot come beside them: those may hold what took an hour, or
         be wanted for something else."""
         with contextlib.suppress(WorkError):  # what was asked for and did not come costs nothing
             self.clear_strays()
         return WorkError(
-            f"{self.name}: {place} has no free machine for {', '.join(lacking)}; those that are there stay. Try later, "
-            f"or other types; or, if all may be anew, ntier down --target {self.name}: then each of "
+            f"{self.name}: {place} has no free machine for {', '.join(lacking)}{why}; those that are there stay. Try "
+            f"later, or other types; or, if all may be anew, ntier down --target {self.name}: then each of "
             f"{', '.join(self.offer.locations)} is tried"
+        )
+
+    def _none_instead(self, silent: list[str], *, fresh: bool) -> WorkError:
+        """The error where a machine that does not answer is gone, and no other one comes in its place. `fresh`: none
+        was up before, so `up` gives back the others."""
+        if not fresh:
+            return self._no_more(self.location(), silent, " in the place of those that did not answer by SSH")
+        return WorkError(
+            f"{self.name}: {', '.join(silent)}: no answer by SSH within {reaching.BOOT_S:g} s, and {self.location()} "
+            f"has no free machine instead; try later, other types, or another location first in {self.offer_file}"
         )
 
     def _places(self) -> list[str]:

@@ -8,6 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from ntier_analysis.contracts.system import LoadModel
@@ -15,6 +17,7 @@ from ntier_analysis.described import LoadAxis
 from ntier_analysis.figures import course, densities, interactions, loads, percentiles, timeline
 from ntier_analysis.figures.drawing import LONGEST_STEM, Drawing
 from ntier_analysis.figures.load_axis import over
+from ntier_analysis.figures.style import tier_look
 from ntier_analysis.report import interactive
 
 from .test_figures import samples, trials
@@ -255,3 +258,21 @@ def test_a_node_is_the_most_saturated_one_only_beyond_the_intervals(low, said):
     assert finding == f"At 1,000 users the highest saturation is that of db1, {said}"
     idle = loads._utilization_finding(pd.DataFrame([row | {"saturation": 0.0, "saturation_low": 0.0}]))
     assert idle == "At 1,000 users no CPU was seen at 95 % or above."
+
+
+def test_of_nodes_that_lie_on_one_another_each_is_seen():
+    """Those without work, at 0."""
+    nodes = {"web1": "web", "app1": "app", "middleware1": "middleware", "db1": "db", "client1": "client"}
+    rows = [pool(0.0, users) | {"node": n, "tier": t, "item": ""} for n, t in nodes.items() for users in (1000, 2000)]
+    rows = pd.DataFrame(rows).assign(saturation_low=0.0, saturation_high=0.05, n_effective=40)
+    drawing = loads.utilization(rows, 1.0)
+    canvas = FigureCanvasAgg(drawing.figure)
+    canvas.draw()
+    pixels = np.asarray(canvas.buffer_rgba())[..., :3].astype(int)
+    for axes in drawing.figure.axes:
+        box = axes.get_window_extent()
+        inside = pixels[len(pixels) - int(box.y1) : len(pixels) - int(box.y0) + 8, int(box.x0) : int(box.x1)]
+        for node, tier in nodes.items():
+            color = 255 * np.array(to_rgb(tier_look(tier).color))
+            seen = (np.abs(inside - color).max(axis=-1) < 40).sum()
+            assert seen >= 8, (node, int(seen))

@@ -195,10 +195,11 @@ def utilization(saturation: pd.DataFrame, scale: float) -> Drawing:
     with styled():
         figure = Figure(figsize=(PAGE_IN, 2.4))
         left, right = figure.subplots(1, 2, sharex=True)
+        tiers = list(dict.fromkeys(tier for _, tier in nodes))
         for node, tier in nodes:
             look, rows = tier_look(tier), valid[valid["node"] == node]
             means = rows.groupby("users")["utilization_mean_pct"].mean()
-            style = {"color": look.color, "marker": look.marker, "linestyle": look.line}
+            style = {"color": look.color, "marker": look.marker, "linestyle": look.line} | _beneath(tiers.index(tier))
             left.plot(means.index, means, label=node, **style)
             shares = rows.groupby("users")[["saturation", "saturation_low", "saturation_high"]].mean()
             right.plot(shares.index, shares["saturation"], **style)
@@ -221,6 +222,12 @@ def utilization(saturation: pd.DataFrame, scale: float) -> Drawing:
                "saturation_high", "n", "n_effective"]  # fmt: skip
     finding = _utilization_finding(valid)
     return Drawing("utilization", figure, finding, caption + _invalid_text(saturation), saturation[columns])
+
+
+def _beneath(number: int) -> dict[str, float]:
+    """Of the tier with this number: it lies beneath those before it, and its marker looks out, since nodes without work
+    lie on one another at 0."""
+    return {"zorder": 2 - 0.01 * number, "markersize": 3 + 1.2 * number}
 
 
 def pools(saturation: pd.DataFrame, scale: float) -> Drawing:

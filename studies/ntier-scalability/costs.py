@@ -4,8 +4,9 @@ the tiers that do not limit are from it."""
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,14 @@ import pandas as pd
 from ntier_analysis.comparison.values import read_side
 from ntier_analysis.expectation.quantities import Facts
 from ntier_analysis.expectation.quantity import Quantity, mean_of_trials, quotient
+from ntier_analysis.expectation.sides import Between
 
 FILE = Path(__file__).resolve().parent / "data" / "costs.csv"
 COLUMNS = ("sweep", "users", "rep", "throughput_per_s", "tier", "nodes", "cores", "cpu_ms")
 SECOND_MS = 1000.0
+ANCHOR = ".anchor-"
+Blocks = Callable[[str, str], Quantity | None]
+"""Two sweeps -> the factor of 1 that their blocks give a ratio of them, if any."""
 
 
 def keep(found: Iterable[Facts], wanted: Iterable[str]) -> None:
@@ -65,29 +70,66 @@ def front_cores(trials: pd.DataFrame) -> np.ndarray:
     return (front["throughput_per_s"] * front["cpu_ms"] / SECOND_MS).to_numpy()
 
 
-def anchors(days: dict[str, str], scale: float, cores: float) -> str:
+def _anchors(cores: float) -> dict[str, pd.DataFrame]:
+    """Sweep -> its trials. `cores`: of a node, since cells of another scale are other cells."""
+    found = read().groupby("sweep", sort=False)
+    return {str(name): trials for name, trials in found if ANCHOR in str(name) and (trials["cores"] == cores).all()}
+
+
+def between_blocks(cores: float) -> Between:
+    """What the CPU of the first tier of identical cells differs by from block to block: the component between groups of
+    a one-way analysis of variance of its logarithm, with Satterthwaite's degrees of freedom."""
+    logs = [np.log(front_cores(trials)) for trials in _anchors(cores).values()]
+    sizes = np.array([len(group) for group in logs])
+    k, n = len(logs), sizes.sum()
+    within = sum(((group - group.mean()) ** 2).sum() for group in logs) / (n - k)
+    whole = np.concatenate(logs).mean()
+    across = sum(len(group) * (group.mean() - whole) ** 2 for group in logs) / (k - 1)
+    excess = max(0.0, across - within)
+    freedom = excess**2 / (across**2 / (k - 1) + within**2 / (n - k))
+    return Between(math.sqrt(excess / ((n - (sizes**2).sum() / n) / (k - 1))), freedom)
+
+
+def anchors(days: dict[str, str], scale: float, cores: float, blocks: Blocks) -> str:
     """The same cell, measured with each block: a table of its throughput (nominal) and of the CPU that its first tier
-    used, and how far each varies. `days`: sweep -> day; `cores`: of a node, since cells of another scale are left
-    out."""
+    used, and how far each varies. `days`: sweep -> day; `cores`: of a node."""
     found = [
-        (name.partition(".anchor-")[2], days[name], _mean(trials), mean_of_trials(front_cores(trials)))
-        for name, trials in read().groupby("sweep", sort=False)
-        if ".anchor-" in name and name in days and (trials["cores"] == cores).all()
+        (name, days[name], _mean(trials), mean_of_trials(front_cores(trials)))
+        for name, trials in _anchors(cores).items()
+        if name in days
     ]
     if len(found) < 2:
         return "None yet."
     lines = ["| block | day | interactions/s, nominal | CPU of the web server, cores |", "|---|---|--:|--:|"]
     lines += [
-        f"| `{block}` | {day} | {_ends(rate.value / scale, rate, 1 / scale, 0)} | {_ends(used.value, used, 1, 4)} |"
-        for block, day, rate, used in sorted(found, key=lambda f: (f[1], f[0]))
+        f"| `{name.partition(ANCHOR)[2]}` | {day} | {_ends(rate.value / scale, rate, 1 / scale, 0)} "
+        f"| {_ends(used.value, used, 1, 4)} |"
+        for name, day, rate, used in sorted(found, key=lambda f: (f[1], f[0]))
     ]
     rates, used = (np.array([f[i].value for f in found]) for i in (2, 3))
+    known = {name: q for name, _, _, q in found}
+    alone, together = missed(known, lambda *_: None), missed(known, blocks)
+    pairs = len(found) * (len(found) - 1) // 2
+    differ = [100 * values.std(ddof=1) / values.mean() for values in (rates, used)]
     said = (
         f"{len(found)} anchors: throughput lies between {rates.min() / scale:.0f} and {rates.max() / scale:.0f} "
-        f"interactions/s (s.d. {100 * rates.std(ddof=1) / rates.mean():.0f} %), the CPU of the web server between "
-        f"{used.min():.3f} and {used.max():.3f} cores (s.d. {100 * used.std(ddof=1) / used.mean():.0f} %)."
+        f"interactions/s (s.d. {differ[0]:.0f} %), the CPU of the web server between {used.min():.3f} and "
+        f"{used.max():.3f} cores (s.d. {differ[1]:.0f} %). The cells are identical, so all {pairs} ratios of two of "
+        f"them are 1 in truth. Of their intervals by trials alone, {alone} ({100 * alone / pairs:.0f} %) miss it: from "
+        f"block to block the CPU differs by {100 * between_blocks(cores).sd:.1f} % more (s.d.). With this in the "
+        f"intervals, as everywhere on this page, {together} of {pairs} miss it."
     )
     return f"{said}\n\n" + "\n".join(lines)
+
+
+def missed(found: dict[str, Quantity], blocks: Blocks) -> int:
+    """How many ratios of two of these are not 1 by their intervals."""
+    ratios = (_ratio(found[a], found[b], blocks(a, b)) for a, b in combinations(found, 2))
+    return sum(r.low is not None and r.high is not None and not r.low <= 1 <= r.high for r in ratios)
+
+
+def _ratio(upper: Quantity, lower: Quantity, between: Quantity | None) -> Quantity:
+    return quotient(upper if between is None else quotient(upper, between), lower)
 
 
 def _mean(trials: pd.DataFrame) -> Quantity:
@@ -103,7 +145,11 @@ def _ends(value: float, found: Quantity, times: float, decimals: int) -> str:
 
 
 def table(
-    places: Iterable[tuple[str, str]], measured: dict[str, str], scale: float, least: Collection[str] = ()
+    places: Iterable[tuple[str, str]],
+    measured: dict[str, str],
+    scale: float,
+    least: Collection[str] = (),
+    blocks: Blocks = lambda *_: None,
 ) -> str:
     """`places`: what to call a sweep, and its name, in order; throughput is told relative to the first one.
     `measured`: sweep -> its verdict and maximum; `least`: those whose maximum is a lower bound."""
@@ -120,7 +166,8 @@ def table(
     for title, name, mine in shown:
         full = full_at(mine, scale)
         cells = [_cell(row, row["per_s"] == full["per_s"].min()) for _, row in full.reindex(tiers).iterrows()]
-        relative = "1" if title == first else _relative(_used(trials, base in least), _used(mine, name in least))
+        used, unit = _used(mine, name in least), _used(trials, base in least)
+        relative = "1" if title == first else _relative(_ratio(used, unit, blocks(name, base)))
         lines.append(f"| {title} | {' | '.join(cells)} | {measured[name]} | {relative} |")
     return "\n".join(lines)
 
@@ -137,9 +184,8 @@ def _used(trials: pd.DataFrame, least: bool) -> Quantity:
     return replace(used, high=math.inf) if least and used.low is not None else used
 
 
-def _relative(first: Quantity, here: Quantity) -> str:
+def _relative(ratio: Quantity) -> str:
     """`1.08 [1.02, 1.15]`; with a lower bound on one side `1.10, at least 1.04` or `0.62, at most 0.68`."""
-    ratio = quotient(here, first)
     if ratio.low is None or ratio.high is None:
         return "too few trials"
     if math.isinf(ratio.high):

@@ -23,6 +23,7 @@ from ntier_analysis.expectation.claims import (
     Judged,
     alternatives,
     anchors,
+    between,
     filled,
     judge,
     operands_of,
@@ -32,14 +33,15 @@ from ntier_analysis.expectation.claims import (
     write_parts,
 )
 from ntier_analysis.expectation.quantities import Facts, mean_throughput, read_facts
-from ntier_analysis.expectation.sides import read_operands, with_ends, write_operands
+from ntier_analysis.expectation.quantity import Quantity
+from ntier_analysis.expectation.sides import Blocks, Side, read_operands, with_ends, write_operands
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.store.tables import sweeps
 from ntier_analysis.wording import counted
 
 HERE = Path(__file__).resolve().parent
 CLAIMS, OUTCOMES, OPERANDS = HERE / "claims.yaml", HERE / "outcomes.csv", HERE / "operands.csv"
-SCALE = 0.2  # of the mesh
+SCALE = CORES = 0.2  # of the mesh, and of its nodes
 ROWS, DATABASES = (1, 2, 3), (1, 2, 3, 4, 6, 9)
 PROXY = "shardingsphere"
 SERIES = (
@@ -213,11 +215,21 @@ def cost() -> str:
         *planned,
     ]
     parts = [
-        f"**{title}**\n\n{costs.table(places, measured, SCALE, least)}"
+        f"**{title}**\n\n{costs.table(places, measured, SCALE, least, blocks())}"
         for title, places in series.items()
         if any(name in measured for _, name in places)
     ]
     return "\n\n".join(parts) or "None yet."
+
+
+def blocks() -> costs.Blocks:
+    """Of what is compared by the CPU of the web server."""
+    known = Blocks(anchors(CLAIMS), between(CLAIMS))
+
+    def of(one: str, other: str) -> Quantity | None:
+        return known.between([Side("cores", "web", False, name) for name in (one, other)])
+
+    return of
 
 
 def claims() -> str:
@@ -232,7 +244,7 @@ def page() -> str:
     """README.md with its made parts made anew."""
     days = {name: row["day"] for name, row in rows().items()}
     made = {"figures": figures(), "pictures": pictures(drawn.drawings()), "mesh": mesh(), "costs": cost(),
-            "anchors": costs.anchors(days, SCALE, SCALE), "claims": claims()}  # fmt: skip
+            "anchors": costs.anchors(days, SCALE, CORES, blocks()), "claims": claims()}  # fmt: skip
     return filled((HERE / "README.md").read_text(), made)
 
 

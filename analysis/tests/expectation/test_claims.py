@@ -110,6 +110,11 @@ def test_braces_name_several_sweeps():
         "a: {says: x, place: p, paper: q, sweep: s, expect: e, unjudged: u}",
         "anchors: [1]",
         "anchors: {a: 1}",
+        "between blocks: [1]",
+        "between blocks: {cores(web): 0.05}",
+        "between blocks: {cores(web): {differ: 5 %, freedom: 13}}",
+        "between blocks: {cores(web): {differ: 0.05, freedom: 0}}",
+        "between blocks: {core(web): {differ: 0.05, freedom: 13}}",
     ],
     ids=str,
 )

@@ -126,6 +126,8 @@ def test_too_few_samples_are_undecided(store, facts):
         ("with_disk(8000 disk up) >= 1", "'disk up': expected queue"),
         ("with_disk(queue up) >= 1", "needs a load that was measured"),
         (f"ratio(max_throughput in anchors, max_throughput of {SWEEP}) >= 1", "has no anchor"),
+        (f"ratio(cores(web) in anchors, cores(web) of {SWEEP}) >= 1", "only max_throughput, .* can be in anchors"),
+        (f"ratio(saturation(db cpu) in anchors, knee_users of {SWEEP}) >= 1", "'saturation.db cpu. in anchors': only"),
         ("verdict >= single", "a verdict can be == or !="),
         ("verdict == slow", "verdict 'slow'; allowed are none, single"),
         ("max_throughput within 0.05", "operator 'within' needs ratio"),

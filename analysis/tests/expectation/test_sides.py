@@ -17,6 +17,8 @@ from ntier_analysis.expectation.sides import (
     BEFORE,
     COLUMNS,
     SETTINGS,
+    Between,
+    Blocks,
     Operand,
     Side,
     ratio_of,
@@ -189,6 +191,69 @@ def test_the_sweeps_of_a_ratio_that_grows_are_those_of_its_four_sides(stated, de
     assert set(claim.sides) == {(SWEEP, "throughput(1000)"), (SWEEP, "throughput(2000)"), (OTHER, "throughput(1000)")}
     (found,) = claims.judge([claim], demo)
     assert found.judged == "holds"
+
+
+OF_BLOCKS = Blocks({"a": "1", "b": "1", "c": "2", "d": "2"}, {"cores(web)": Between(0.045, 13)})
+"""What two blocks differ by, 4.5 % each, reaches 14 % to both sides."""
+
+
+@pytest.mark.parametrize(
+    ("text", "half", "outcome"),
+    [
+        ("ratio(cores(web) of a, cores(web) of b) within 5 %", 0.1, "holds"),
+        ("ratio(cores(web) of a, cores(web) of c) within 5 %", 0.1, "undecided"),
+        ("ratio(cores(web) of a, cores(web) of nowhere) within 5 %", 0.1, "undecided"),
+        ("ratio(cores(web) of a, cores(web) of c) < 1.1", 0.1, "undecided"),
+        ("ratio(cores(web) of a, cores(web) of c) < 1.2", 0.1, "holds"),
+        ("ratio(cores(web) of a, cores(web) of c) <= 0.8", 0.1, "does not hold"),
+        ("ratio(cores(app) of a, cores(app) of c) within 5 %", 0.1, "holds"),
+        ("ratio(cores(web) of a / cores(web) of b, cores(web) of c / cores(web) of d) within 8 %", 0.1, "holds"),
+        ("ratio(cores(web) of a / cores(web) of c, cores(web) of b / cores(web) of d) within 8 %", 0.1, "holds"),
+        ("ratio(cores(web) of a / cores(web) of c, cores(web) of d / cores(web) of b) within 25 %", 0.1, "undecided"),
+    ],
+)
+def test_sweeps_of_two_blocks_differ_by_what_blocks_do(text, half, outcome):
+    """Identical cells do: without this 9 % of the intervals of their ratios did not hold 1. What two sides have of one
+    block goes from their ratio; what one side has twice counts twice."""
+    known = {name: side(5, half) for name in ("a", "b", "c", "d", "nowhere")}
+    op, bound = text.rsplit(") ", 1)[1].split(" ", 1)
+    found, seen = ratio_of(text, sides_of(text, "x"), op, bound, lambda of: known[of.sweep], 1, OF_BLOCKS)
+    assert found == outcome
+    apart = OF_BLOCKS.between(sides_of(text, "x")) is not None
+    assert ("; of other blocks, which alone give [0." in seen) == apart
+
+
+def test_a_lower_bound_of_another_block_is_one():
+    known = {"a": side(5, 0.1), "c": Operand(Quantity(5, 4.9, float("inf")), side(5, 0.1).settings)}
+    text = "ratio(cores(web) of a, cores(web) of c) < 1.2"
+    found, seen = ratio_of(text, sides_of(text, "x"), "<", "1.2", lambda of: known[of.sweep], 1, OF_BLOCKS)
+    assert (found, seen.startswith("1 [0, 1.1")) == ("holds", True)
+
+
+def test_several_parts_widen_what_blocks_differ_by():
+    """0.82 is so far from 1 that one ratio shows it, and one of twenty does not."""
+    known = {"a": side(8.2, 0.001), "c": side(10, 0.001)}
+    text = "ratio(cores(web) of a, cores(web) of c) >= 1"
+    found = [
+        ratio_of(text, sides_of(text, "x"), ">=", "1", lambda of: known[of.sweep], several, OF_BLOCKS)[0]
+        for several in (1, 20)
+    ]
+    assert found == ["does not hold", "undecided"]
+
+
+def test_claims_are_judged_by_what_their_blocks_differ_by(demo, tmp_path):
+    """Of one block, and of two."""
+    text = f"""
+a: {{says: s, place: p, paper: q, sweep: {SWEEP}, expect: "ratio(throughput(1000), throughput(1000) of {OTHER}) < 9"}}
+between blocks: {{throughput(1000): {{differ: 9, freedom: 13}}}}
+"""
+    found = []
+    for anchors in (f"anchors: {{{SWEEP}: [{SWEEP}, {OTHER}]}}", ""):
+        (tmp_path / "claims.yaml").write_text(text + anchors)
+        (claim,) = claims.judge(claims.read(tmp_path / "claims.yaml"), demo)
+        found.append(claim.judged)
+    assert found == ["holds", "undecided"]
+    assert claims.between(tmp_path / "claims.yaml") == {"throughput(1000)": Between(9, 13)}
 
 
 @pytest.mark.parametrize("wrong", ["throughput(1) / nosuch(1)", "throughput(1) / throughput(1) / throughput(1)"])

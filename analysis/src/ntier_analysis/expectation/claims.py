@@ -25,7 +25,7 @@ from ntier_analysis.expectation.expressions import Others, Result, evaluate, eva
 from ntier_analysis.expectation.loads import NO_TRIAL, NotMeasured
 from ntier_analysis.expectation.outcomes import Outcome
 from ntier_analysis.expectation.quantities import NAMES, Facts, read_facts
-from ntier_analysis.expectation.sides import Kept, Side
+from ntier_analysis.expectation.sides import Between, Kept, Side
 from ntier_analysis.wording import in_markdown
 
 TEXTS = ("says", "place", "paper")
@@ -37,6 +37,8 @@ _OTHER = (
 )
 ANCHORS = "anchors"
 """Key beside the claims: {anchor: sweep}, or {anchor: [sweep, ...]}."""
+BETWEEN = "between blocks"
+"""Key beside the claims: {number: {differ: s.d. of identical cells of different blocks, freedom: of this}}."""
 
 
 class Judged(StrEnum):
@@ -69,7 +71,8 @@ _OF = {Outcome.HOLDS: Judged.HOLDS, Outcome.FAILS: Judged.DIFFERS, Outcome.UNDEC
 class Claim:
     """`says`: the sentence and `place` where it stands; `paper`: the value there; `parts`: sweeps and what must hold of
     each, in the language of `check`, all of them together; `unjudged`: why there are none; `anchors`: sweep -> its
-    anchor, of those that it names; `seen` and `judged`: by the store; `found`: of each part."""
+    anchor, of those that it names; `between`: number -> what blocks of two anchors differ by; `seen` and `judged`: by
+    the store; `found`: of each part."""
 
     name: str
     says: str
@@ -78,6 +81,7 @@ class Claim:
     parts: tuple[tuple[str, str], ...] = ()
     unjudged: str = ""
     anchors: dict[str, str] = field(default_factory=dict)
+    between: dict[str, Between] = field(default_factory=dict)
     judged: Judged = Judged.NOT_MEASURED
     seen: str = ""
     found: tuple[tuple[Judged, str], ...] = ()
@@ -107,7 +111,7 @@ class Claim:
 def read(file: Path) -> list[Claim]:
     """Raises DataError naming the file, the claim and what is allowed."""
     document = _document(file)
-    units = _anchors(document.pop(ANCHORS, {}), file)
+    units, differ = _anchors(document.pop(ANCHORS, {}), file), _between(document.pop(BETWEEN, {}), file)
     claims = []
     for name, given in document.items():
         place = f"{file}: {name}"
@@ -121,13 +125,33 @@ def read(file: Path) -> list[Claim]:
         texts = {key: given[key] for key in TEXTS}
         claim = Claim(str(name), **texts, parts=_parts(given, place), unjudged=given.get("unjudged", ""))
         named = {s for sweep, text in claim.parts for s in claim.needed(sweep, text)}
-        claims.append(replace(claim, anchors={s: a for s, a in units.items() if s in named}))
+        claims.append(replace(claim, anchors={s: a for s, a in units.items() if s in named}, between=differ))
     return claims
 
 
 def anchors(file: Path) -> dict[str, str]:
     """Sweep -> its anchor, of all that the file names. Raises DataError as `read` does."""
     return _anchors(_document(file).get(ANCHORS, {}), file)
+
+
+def between(file: Path) -> dict[str, Between]:
+    """Number -> what it differs by from block to block. Raises DataError as `read` does."""
+    return _between(_document(file).get(BETWEEN, {}), file)
+
+
+def _between(given: Any, file: Path) -> dict[str, Between]:
+    found = {}
+    for number, said in (given if isinstance(given, dict) else {"": None}).items():
+        known = said if isinstance(said, dict) and set(said) == {"differ", "freedom"} else {}
+        sd, freedom = (known.get(key) for key in ("differ", "freedom"))
+        named = re.split(r"[\s(]", str(number))[0] in NAMES
+        if not named or not all(type(v) in (int, float) and v > 0 for v in (sd, freedom)):
+            raise DataError(
+                f"{file}: {BETWEEN}: {number}: expected {{NUMBER: {{differ: S.D., freedom: DEGREES}}}}, for example "
+                f"cores(web): {{differ: 0.05, freedom: 13}}, both above 0; numbers are {', '.join(NAMES)}"
+            )
+        found[str(number)] = Between(float(sd), float(freedom))
+    return found
 
 
 def _document(file: Path) -> dict[Any, Any]:
@@ -185,7 +209,9 @@ def judge(
     part (`read_parts`), where the operands do not tell."""
     known = _facts(claims, store)
     return [
-        _judged(claim, Others(known, claim.anchors, operands or {}), store, _kept(claim, kept or {}))
+        _judged(
+            claim, Others(known, claim.anchors, operands or {}, between=claim.between), store, _kept(claim, kept or {})
+        )
         for claim in claims
     ]
 

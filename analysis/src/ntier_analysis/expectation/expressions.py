@@ -19,7 +19,17 @@ from ntier_analysis.expectation.outcomes import Outcome, bounded, margin, number
 from ntier_analysis.expectation.quantities import ALLOWED, NAMES, Facts, mean_throughput, quantity, read_facts
 from ntier_analysis.expectation.quantity import Quantity, quotient
 from ntier_analysis.expectation.saturations import named
-from ntier_analysis.expectation.sides import Kept, Operand, Side, is_ratio_of_sides, ratio_of, settings_of, sides
+from ntier_analysis.expectation.sides import (
+    Between,
+    Blocks,
+    Kept,
+    Operand,
+    Side,
+    is_ratio_of_sides,
+    ratio_of,
+    settings_of,
+    sides,
+)
 
 
 @dataclass(frozen=True)
@@ -48,12 +58,14 @@ _ALLOWED = f"verdict, {', '.join(ALLOWED)}, ratio(B, A), ratio(X of B, Y of A)"
 class Others:
     """What is known beside one sweep: `facts` of other sweeps, by name; `anchors`: sweep -> its anchor, the sweep that
     was measured beside it and tells how fast the machine was then; `kept`: sides of ratios as another store had them,
-    for sweeps that this one lacks; `several`: of so many expectations the intervals must hold together."""
+    for sweeps that this one lacks; `several`: of so many expectations the intervals must hold together; `between`:
+    number -> what it differs by between sweeps of two anchors."""
 
     facts: Mapping[str, Facts] = field(default_factory=dict)
     anchors: Mapping[str, str] = field(default_factory=dict)
     kept: Kept = field(default_factory=dict)
     several: int = 1
+    between: Mapping[str, Between] = field(default_factory=dict)
 
     def of(self, sweep: str, store: Path) -> Facts:
         return self.facts.get(sweep) or read_facts(store, [sweep])[sweep]
@@ -100,8 +112,9 @@ def sides_of(text: str, sweep: str) -> list[Side]:
 def evaluate_sides(text: str, sweep: str, store: Path, others: Others) -> Result:
     """Of `sides_of`: the sweep itself need not be in the store."""
     *_, op, bound = _read(text)
+    blocks = Blocks(others.anchors, others.between)
     outcome, seen = ratio_of(
-        text, sides_of(text, sweep), op, bound, lambda s: operand(s, store, others, text), others.several
+        text, sides_of(text, sweep), op, bound, lambda s: operand(s, store, others, text), others.several, blocks
     )
     return Result(sweep, text.strip(), outcome, seen)
 

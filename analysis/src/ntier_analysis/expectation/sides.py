@@ -7,21 +7,26 @@ from __future__ import annotations
 import csv
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 
 import pandas as pd
+from scipy import stats
 
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.outcomes import Outcome, bounded, margin, number, within
 from ntier_analysis.expectation.quantities import NAMES
 from ntier_analysis.expectation.quantity import Quantity, quotient
 from ntier_analysis.setting import IMPORTED, MUST_EQUAL, as_one, as_text, setting
+from ntier_analysis.statistics.values import CONFIDENCE
 
 OF_ITSELF = ("saturation", "knee_users", "invalid_trials", "with_disk")
 """What a sweep's scale is not in, or is in the same way everywhere."""
+RATES = ("max_throughput", "mean_throughput", "throughput", "goodput")
+"""What can be told in units of an anchor's throughput."""
 SETTINGS = ("scale", "data_profile", "think_time_s", "mix", "system", "target")
 """In which a difference of two sweeps is told."""
 LATER = ("system", "target")
@@ -68,6 +73,45 @@ Kept = Mapping[tuple[str, str], Operand]
 """(sweep, number) -> what it was."""
 
 
+@dataclass(frozen=True)
+class Between:
+    """What a number of the same cell differs by from one block of trials to the next, beyond what the trials of a block
+    differ by: s.d. of its logarithm, and the degrees of freedom that this is known with."""
+
+    sd: float
+    freedom: float
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """`of`: sweep -> its block, by the name of its anchor; one without is a block of its own. `differ`: number, as in
+    `Side.number`, -> what blocks put between two sweeps."""
+
+    of: Mapping[str, str] = field(default_factory=dict)
+    differ: Mapping[str, Between] = field(default_factory=dict)
+
+    def between(self, compared: Iterable[Side]) -> Quantity | None:
+        """A factor of 1 with the interval that blocks give a ratio of these sides; None if they give it none: sides of
+        one block have what was the block's in common."""
+        powers: Counter[tuple[str, str]] = Counter()
+        term = -1
+        for side in compared:
+            term += not side.divides
+            if side.number in self.differ:
+                powers[side.number, self.of.get(side.sweep, side.sweep)] += 1 if (term == 0) != side.divides else -1
+        errors = [
+            (power * self.differ[number].sd, self.differ[number].freedom) for (number, _), power in powers.items()
+        ]
+        if not any(error for error, _ in errors):
+            return None
+        freedom = min(freedom for _, freedom in errors)
+        reach = float(stats.t.ppf(0.5 + CONFIDENCE / 2, freedom)) * math.hypot(*(error for error, _ in errors))
+        return Quantity(1.0, math.exp(-reach), math.exp(reach), freedom=freedom)
+
+
+ONE_BLOCK = Blocks()
+
+
 def is_ratio_of_sides(arguments: list[str]) -> bool:
     """Whether a ratio is of two numbers (or of quotients of two), and not of two sweeps."""
     return len(arguments) == 2 and any(" of " in a or re.split(r"[\s(]", a)[0] in NAMES for a in arguments)
@@ -85,6 +129,8 @@ def sides(text: str, arguments: Iterable[str], sweep: str) -> list[Side]:
                     f"between; names are {', '.join(NAMES)}"
                 )
             anchored, named = bool(match["anchored"]), match["sweep"] or sweep
+            if anchored and match["name"] not in RATES:
+                raise DataError(f"expectation {text!r}: {part!r}: only {', '.join(RATES)} can be in anchors")
             found.append(Side(match["name"], match["args"], anchored, named, divides=place > 0))
     return found
 
@@ -94,10 +140,16 @@ def settings_of(trials: pd.DataFrame) -> dict[str, str]:
 
 
 def ratio_of(
-    text: str, compared: list[Side], op: str, bound: str, operand: Callable[[Side], Operand | str], several: int = 1
+    text: str,
+    compared: list[Side],
+    op: str,
+    bound: str,
+    operand: Callable[[Side], Operand | str],
+    several: int = 1,
+    blocks: Blocks = ONE_BLOCK,
 ) -> tuple[Outcome, str]:
     """`operand`: what a side was, or why that is not known; `several`: of so many ratios the intervals must hold
-    together."""
+    together; `blocks`: in which the sides were measured."""
     bound, across = _across(text, bound)
     limit = margin(text, bound) if op == "within" else number(text, bound, share=False)
     found = []
@@ -109,11 +161,14 @@ def ratio_of(
     for side, known in zip(compared, found, strict=True):
         if math.isnan(known.measured.value):
             return Outcome.UNDECIDED, f"{side.number} of {side.sweep}: {known.measured.note}"
-    ratio = _quotient(compared, [known.measured for known in found])
+    between = blocks.between(compared)
+    ratio = _quotient(compared, [known.measured for known in found], between)
     told = "".join(f"; {side.sweep}: kept from {known.day}" for side, known in zip(compared, found, strict=True)
                    if known.day)  # fmt: skip
     absolute = not any(side.anchored or side.name in OF_ITSELF for side in compared)
     odd = _odd([known.settings for known in found]) if absolute else {}
+    if between:
+        told += f"; of other blocks, which alone give [{between.low:.3g}, {between.high:.3g}]"
     said = ratio.text + told + "".join(f"; {column} is {one} and {other}" for column, (one, other) in odd.items())
     if wrong := next((c for c in odd if c in NEVER), None):
         return Outcome.UNDECIDED, f"{said}: {MUST_EQUAL[wrong]}"
@@ -121,16 +176,22 @@ def ratio_of(
     if unsaid := [c for c in ACROSS if c in odd and c not in across and _apart(c, odd[c], imported=imported)]:
         at_the_end = f"with `across {', '.join(unsaid)}` at its end the expectation compares them nevertheless"
         return Outcome.UNDECIDED, f"{said}: {MUST_EQUAL[unsaid[0]]}; {at_the_end}"
-    known = _quotient(compared, [known.measured.one_of(several) for known in found])
+    known = _quotient(
+        compared, [known.measured.one_of(several) for known in found], between and between.one_of(several)
+    )
     return (within(known, limit) if op == "within" else bounded(known, op, limit)), said
 
 
-def _quotient(compared: list[Side], measured: list[Quantity]) -> Quantity:
-    """Of the two terms, each a number or a quotient of two."""
+def _quotient(compared: list[Side], measured: list[Quantity], between: Quantity | None) -> Quantity:
+    """Of the two terms, each a number or a quotient of two. `between`: of `Blocks.between`."""
     terms: list[Quantity] = []
     for side, number_ in zip(compared, measured, strict=True):
         terms = [*terms[:-1], quotient(terms[-1], number_)] if side.divides else [*terms, number_]
-    return quotient(*terms)
+    ratio = quotient(*terms)
+    if between is None:
+        return ratio
+    upper, lower = terms
+    return replace(quotient(quotient(upper, between), lower), note=ratio.note)
 
 
 def _odd(settings: list[Mapping[str, str]]) -> dict[str, tuple[str, str]]:

@@ -254,7 +254,8 @@ def judged(store: Path) -> list[Claim]:
     named = {key for claim in claims for key in claim.sides}
     kept = {key: known for key, known in read_operands(OPERANDS).items() if key in named}
     write_operands(kept | with_ends(operands_of(claims, store)), OPERANDS)
-    return judge(claims, store, read_parts(OUTCOMES), read_operands(OPERANDS))
+    verdicts = {name: row["limits"] for name, row in rows().items()}
+    return judge(claims, store, read_parts(OUTCOMES), read_operands(OPERANDS), verdicts)
 
 
 def main(arguments: list[str]) -> None:

@@ -108,6 +108,9 @@ def test_braces_name_several_sweeps():
         "a: {says: x, place: p, paper: q, sweep: s, expect: []}",
         "a: {says: x, place: p, paper: q, sweep: s, expect: {s: e}}",
         "a: {says: x, place: p, paper: q, sweep: s, expect: e, unjudged: u}",
+        "a: {says: x, place: p, paper: q, sweep: s, expect: e, given: 1}",
+        "a: {says: x, place: p, paper: q, sweep: s, expect: e, given: max_throughput > 1}",
+        "a: {says: x, place: p, paper: q, given: verdict == none, unjudged: u}",
         "anchors: [1]",
         "anchors: {a: 1}",
         "between blocks: [1]",
@@ -195,3 +198,76 @@ def test_a_mistyped_sweep_is_named_with_those_that_there_are(store):
     done = doors.call(cli.main, "chains", "nosuch", "--store", store)
     assert done.code == 2
     assert f"no sweep 'nosuch' in {store}; there are: {SWEEP}" in done.err
+
+
+VERDICTS = {
+    "full": "single db cpu", "as_full": "single db cpu", "both": "multi simultaneous db cpu and middleware cpu",
+    "both_in_turns": "multi alternating middleware cpu and db cpu", "free": "none", "free_too": "none",
+    "open": "unknown",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sweep", "text", "judged"),
+    [
+        ("full", "verdict == verdict of as_full", "holds"),
+        ("full", "verdict != verdict of as_full", "differs"),
+        ("full", "verdict == verdict of both", "differs"),
+        ("both", "verdict == verdict of both_in_turns", "holds"),
+        ("free", "verdict == verdict of free_too", "holds"),
+        ("free", "verdict == verdict of full", "differs"),
+        ("full", "verdict == verdict of open", "undecided"),
+        ("open", "verdict == verdict of full", "undecided"),
+        ("full", "verdict == verdict of nowhere", "not measured"),
+        ("nowhere", "verdict == verdict of full", "not measured"),
+        ("full", "verdict == single db cpu", "holds"),
+        ("full", "verdict == single", "holds"),
+        ("both", "verdict == multi simultaneous middleware cpu and db cpu", "holds"),
+        ("both", "verdict == multi alternating", "differs"),
+        ("both", "verdict == single db cpu", "differs"),
+        ("open", "verdict != single db cpu", "undecided"),
+        ("open", "verdict == unknown", "holds"),
+    ],
+)
+def test_a_verdict_that_was_kept_is_judged_by_its_words(store, tmp_path, sweep, text, judged):
+    """Also where the claim that it was kept for expected something else, and beside another verdict."""
+    (tmp_path / "claims.yaml").write_text(f"a: {{says: s, place: p, paper: q, sweep: {sweep}, expect: '{text}'}}")
+    (found,) = claims.judge(claims.read(tmp_path / "claims.yaml"), store, verdicts=VERDICTS)
+    assert found.judged == judged
+
+
+def test_a_store_that_has_a_sweep_is_believed_before_the_words_that_were_kept(store, tmp_path):
+    (tmp_path / "claims.yaml").write_text(
+        f"a: {{says: s, place: p, paper: q, sweep: {SWEEP}, expect: verdict == verdict of {SWEEP}}}"
+    )
+    (found,) = claims.judge(claims.read(tmp_path / "claims.yaml"), store, verdicts={SWEEP: "none"})
+    assert (found.judged, "single db cpu" in found.seen) == ("holds", True)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected", "judged"),
+    [
+        ("verdict == single db cpu", "knee_users > 1e9", "differs"),
+        ("verdict == single db cpu", "knee_users > 1", "holds"),
+        ("verdict == single app cpu", "knee_users > 1e9", "undecided"),
+        ("verdict == single app cpu", "knee_users > 1", "undecided"),
+    ],
+)
+def test_a_claim_says_nothing_of_a_place_where_its_premise_does_not_hold(store, tmp_path, given, expected, judged):
+    """That something occurs only where the databases do not limit was told to differ by a sweep whose verdict was
+    unknown."""
+    text = f"a: {{says: s, place: p, paper: q, sweep: PLACE, given: {given}, expect: {expected}}}"
+    (tmp_path / "claims.yaml").write_text(text.replace("PLACE", SWEEP))
+    (found,) = claims.judge(claims.read(tmp_path / "claims.yaml"), store)
+    assert found.judged == judged
+    assert (f"; {given} does not hold there (single db cpu)" in found.seen) == (judged == "undecided")
+    (tmp_path / "claims.yaml").write_text(text.replace("PLACE", "gone"))
+    stated, part = claims.read(tmp_path / "claims.yaml"), ("a", "gone", expected)
+    for said in (claims.Judged.HOLDS, claims.Judged.DIFFERS):
+        kept = {part: claims.Said(said, "5 [4, 6]")}
+        (found,) = claims.judge(stated, store, kept, verdicts={"gone": "unknown"})
+        assert (found.judged, found.seen) == ("undecided", f"5 [4, 6]; {given} is not known there (unknown)")
+        claims.write_parts([found], tmp_path / "parts.csv")
+        assert claims.read_parts(tmp_path / "parts.csv")[part].judged == said, "another store may know the premise"
+        (found,) = claims.judge(stated, store, kept, verdicts={"gone": given.removeprefix("verdict == ")})
+        assert found.judged == said

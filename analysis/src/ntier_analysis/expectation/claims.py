@@ -21,7 +21,15 @@ from typing import Any, NamedTuple
 from ntier_analysis.comparison.values import has_valid_trial
 from ntier_analysis.contracts.files import read_yaml
 from ntier_analysis.errors import DataError
-from ntier_analysis.expectation.expressions import Others, Result, evaluate, evaluate_sides, operand, sides_of
+from ntier_analysis.expectation.expressions import (
+    Others,
+    Result,
+    evaluate,
+    evaluate_sides,
+    evaluate_verdict,
+    operand,
+    sides_of,
+)
 from ntier_analysis.expectation.loads import NO_TRIAL, NotMeasured
 from ntier_analysis.expectation.outcomes import Outcome
 from ntier_analysis.expectation.quantities import NAMES, Facts, read_facts
@@ -33,8 +41,10 @@ FORMS = ({"sweep", "expect"}, {"expect"}, {"unjudged"})
 _KEYS = f"these keys, each with a text: {', '.join(TEXTS)}, sweep, expect"
 _OTHER = (
     "expect may be a list, all of which must hold; without sweep, a map {sweep: expectation}; instead of both, "
-    "unjudged: WHY"
+    "unjudged: WHY; beside expect, given: a verdict without which the claim says nothing, for example "
+    "verdict == single db cpu"
 )
+GIVEN = "given"
 ANCHORS = "anchors"
 """Key beside the claims: {anchor: sweep}, or {anchor: [sweep, ...]}."""
 BETWEEN = "between blocks"
@@ -70,7 +80,8 @@ _OF = {Outcome.HOLDS: Judged.HOLDS, Outcome.FAILS: Judged.DIFFERS, Outcome.UNDEC
 @dataclass(frozen=True)
 class Claim:
     """`says`: the sentence and `place` where it stands; `paper`: the value there; `parts`: sweeps and what must hold of
-    each, in the language of `check`, all of them together; `unjudged`: why there are none; `anchors`: sweep -> its
+    each, in the language of `check`, all of them together; `unjudged`: why there are none; `given`: the verdict
+    that a place must have for the claim to say something of it; `anchors`: sweep -> its
     anchor, of those that it names; `between`: number -> what blocks of two anchors differ by; `seen` and `judged`: by
     the store; `found`: of each part."""
 
@@ -80,6 +91,7 @@ class Claim:
     paper: str
     parts: tuple[tuple[str, str], ...] = ()
     unjudged: str = ""
+    given: str = ""
     anchors: dict[str, str] = field(default_factory=dict)
     between: dict[str, Between] = field(default_factory=dict)
     judged: Judged = Judged.NOT_MEASURED
@@ -118,12 +130,14 @@ def read(file: Path) -> list[Claim]:
         if (
             not isinstance(given, dict)
             or not set(TEXTS) <= set(given)
-            or set(given) - set(TEXTS) not in FORMS
-            or not all(isinstance(given.get(key, ""), str) for key in (*TEXTS, "sweep", "unjudged"))
+            or set(given) - {*TEXTS, GIVEN} not in FORMS
+            or not all(isinstance(given.get(key, ""), str) for key in (*TEXTS, "sweep", "unjudged", GIVEN))
+            or (GIVEN in given and ("unjudged" in given or given[GIVEN].split()[:1] != ["verdict"]))
         ):
             raise DataError(f"{place}: expected {_KEYS}; {_OTHER}")
         texts = {key: given[key] for key in TEXTS}
-        claim = Claim(str(name), **texts, parts=_parts(given, place), unjudged=given.get("unjudged", ""))
+        told = {key: given.get(key, "") for key in ("unjudged", GIVEN)}
+        claim = Claim(str(name), **texts, parts=_parts(given, place), **told)
         named = {s for sweep, text in claim.parts for s in claim.needed(sweep, text)}
         claims.append(replace(claim, anchors={s: a for s, a in units.items() if s in named}, between=differ))
     return claims
@@ -203,15 +217,14 @@ def judge(
     store: Path,
     kept: Mapping[Part, Said] | None = None,
     operands: Kept | None = None,
+    verdicts: Mapping[str, str] | None = None,
 ) -> list[Claim]:
     """The claims with what the store says of them. A sweep that is not there was not measured. Of other stores, perhaps
-    of other machines: `operands`, what they had of a side of a ratio (`operands_of`), and `kept`, what they said of a
-    part (`read_parts`), where the operands do not tell."""
-    known = _facts(claims, store)
+    of other machines: `operands`, what they had of a side of a ratio (`operands_of`), `verdicts`, sweep -> the words of
+    its verdict, and `kept`, what they said of a part (`read_parts`), where these do not tell."""
+    others = Others(_facts(claims, store), {}, operands or {}, verdicts=verdicts or {})
     return [
-        _judged(
-            claim, Others(known, claim.anchors, operands or {}, between=claim.between), store, _kept(claim, kept or {})
-        )
+        _judged(claim, replace(others, anchors=claim.anchors, between=claim.between), store, _kept(claim, kept or {}))
         for claim in claims
     ]
 
@@ -265,8 +278,25 @@ def _judged(claim: Claim, others: Others, store: Path, kept: Mapping[tuple[str, 
         said if said.judged is not Judged.NOT_MEASURED else kept.get(named, said)
         for named, said in zip(claim.parts, here, strict=True)
     ]
-    judged = of_parts(claim, [(said.judged, said.seen) for said in found])
-    return replace(judged, as_one_of=tuple(said.parts for said in found))
+    told = [
+        _given(claim.given, sweep, said, others, store) for (sweep, _), said in zip(claim.parts, found, strict=True)
+    ]
+    judged = of_parts(claim, [(said.judged, said.seen) for said in told])
+    itself = tuple((said.judged, said.seen) for said in found)
+    return replace(judged, found=itself, as_one_of=tuple(said.parts for said in found))
+
+
+def _given(premise: str, sweep: str, said: Said, others: Others, store: Path) -> Said:
+    """Of a place where the premise does not hold, or is not known, the claim says nothing."""
+    if not premise or said.judged not in (Judged.HOLDS, Judged.DIFFERS):
+        return said
+    outcome, seen = Outcome.UNDECIDED, "not measured"
+    if sweep in others.facts or sweep in others.verdicts:
+        outcome, seen = evaluate_verdict(premise, sweep, store, others)
+    if outcome is Outcome.HOLDS:
+        return said
+    why = "does not hold there" if outcome is Outcome.FAILS else "is not known there"
+    return Said(Judged.UNDECIDED, f"{said.seen}; {premise} {why} ({seen})", said.parts)
 
 
 def of_parts(claim: Claim, found: list[tuple[Judged, str]]) -> Claim:
@@ -283,13 +313,17 @@ def of_parts(claim: Claim, found: list[tuple[Judged, str]]) -> Claim:
 def _part(claim: Claim, sweep: str, text: str, others: Others, store: Path) -> tuple[Judged, str]:
     compared = [(side.sweep, side.number) for side in sides_of(text, sweep)]
     needed = [side for side in compared if side not in others.kept] if compared else [(sweep, text)]
-    if missing := list(dict.fromkeys(name for part in needed for name in _lacking(claim, *part, others))):
+    lacking = dict.fromkeys(name for part in needed for name in _lacking(claim, *part, others))
+    of_verdict = text.split()[:1] == ["verdict"]
+    if missing := [name for name in lacking if not (of_verdict and name in others.verdicts)]:
         return Judged.NOT_MEASURED, f"the store has no valid trial of {', '.join(missing)}"
 
     def judged(several: int) -> Result:
         as_one = replace(others, several=several)
         if compared:
             return evaluate_sides(text, sweep, store, as_one)
+        if of_verdict:
+            return Result(sweep, text, *evaluate_verdict(text, sweep, store, others))
         return evaluate(text, others.facts[sweep], store, as_one)
 
     try:

@@ -14,6 +14,7 @@ from pathlib import Path
 from ntier_analysis.comparison import Comparison, NotComparable, compare
 from ntier_analysis.comparison.sweeps import NO_CAPACITY
 from ntier_analysis.comparison.values import METRICS, has_valid_trial
+from ntier_analysis.contracts.implied import TIERS
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.outcomes import Outcome, bounded, margin, number, within
 from ntier_analysis.expectation.quantities import ALLOWED, NAMES, Facts, mean_throughput, quantity, read_facts
@@ -59,13 +60,20 @@ class Others:
     """What is known beside one sweep: `facts` of other sweeps, by name; `anchors`: sweep -> its anchor, the sweep that
     was measured beside it and tells how fast the machine was then; `kept`: sides of ratios as another store had them,
     for sweeps that this one lacks; `several`: of so many expectations the intervals must hold together; `between`:
-    number -> what it differs by between sweeps of two anchors."""
+    number -> what it differs by between sweeps of two anchors; `verdicts`: sweep -> the words of its verdict, as
+    another store had it."""
 
     facts: Mapping[str, Facts] = field(default_factory=dict)
     anchors: Mapping[str, str] = field(default_factory=dict)
     kept: Kept = field(default_factory=dict)
     several: int = 1
     between: Mapping[str, Between] = field(default_factory=dict)
+    verdicts: Mapping[str, str] = field(default_factory=dict)
+
+    def named(self, sweep: str, store: Path) -> str:
+        """The words of a sweep's verdict."""
+        kept = sweep not in self.facts and sweep in self.verdicts
+        return self.verdicts[sweep] if kept else self.of(sweep, store).named
 
     def of(self, sweep: str, store: Path) -> Facts:
         return self.facts.get(sweep) or read_facts(store, [sweep])[sweep]
@@ -77,9 +85,8 @@ def evaluate(text: str, facts: Facts, store: Path, others: Others | None = None)
     others = others or Others()
     evidence: tuple[str, ...] = ()
     if name == "verdict":
-        if args is not None:
-            raise DataError(f"expectation {text!r}: verdict takes no argument")
-        outcome, seen = _verdict(text, facts, op, bound)
+        here = replace(others, facts={**others.facts, facts.sweep: facts})
+        outcome, seen = evaluate_verdict(text, facts.sweep, store, here)
         evidence = tuple(facts.verdict["evidence"])
     elif sides_of(text, facts.sweep):
         return evaluate_sides(text, facts.sweep, store, replace(others, facts={**others.facts, facts.sweep: facts}))
@@ -123,43 +130,66 @@ def _arguments(args: str | None) -> list[str]:
     return [a.strip() for a in (args or "").split(",")]
 
 
-def _verdict(text: str, facts: Facts, op: str, bound: str) -> tuple[Outcome, str]:
-    """`single db cpu`, `multi db cpu and app cpu`, or only a part of it: `single`, `multi simultaneous`."""
+def evaluate_verdict(text: str, sweep: str, store: Path, others: Others) -> tuple[Outcome, str]:
+    """`single db cpu`, `multi db cpu and app cpu`, or only a part of it: `single`, `multi simultaneous`; or `verdict of
+    SWEEP`. By the words of the verdict, so that one that was kept can be judged."""
+    name, args, op, bound = _read(text)
+    if name != "verdict" or args is not None:
+        raise DataError(f"expectation {text!r}: verdict takes no argument")
     if op not in ("==", "!="):
         raise DataError(f"expectation {text!r}: a verdict can be == or !=")
-    wanted = _wanted(text, bound, facts.order)
-    if facts.verdict["verdict"] == "unknown" and wanted.verdict != "unknown":
-        return Outcome.UNDECIDED, facts.named
-    return (Outcome.HOLDS if wanted.met(facts) == (op == "==") else Outcome.FAILS), facts.named
+    seen = others.named(sweep, store)
+    facts = others.facts.get(sweep)
+    found = _Words.of(seen)
+    if other := re.fullmatch(r"verdict\s+of\s+(\S+)", bound):
+        words = others.named(other[1], store)
+        wanted, told = replace(_Words.of(words), kind=""), f"{seen}; {other[1]}: {words}"
+        known = "unknown" not in (found.verdict, wanted.verdict)
+    else:
+        wanted, told = _wanted(text, bound, facts.order if facts else TIERS), seen
+        known = found.verdict != "unknown" or wanted.verdict == "unknown"
+    if not known:
+        return Outcome.UNDECIDED, told
+    return (Outcome.HOLDS if wanted.met(found, whole=bool(other)) == (op == "==") else Outcome.FAILS), told
 
 
 @dataclass(frozen=True)
-class _Wanted:
-    """`kind` "": any kind; `named` empty: any resources."""
+class _Words:
+    """`kind` "": any kind; `resources` empty: any resources."""
 
     verdict: str
     kind: str
-    named: frozenset[tuple[str, str]]
+    resources: frozenset[tuple[str, str]]
 
-    def met(self, facts: Facts) -> bool:
-        seen = facts.verdict
-        bottlenecks = {(b["tier"], b["resource"]) for b in seen["bottlenecks"]}
+    @classmethod
+    def of(cls, named: str) -> _Words:
+        """Of `Facts.named`."""
+        words = named.split()
+        kind = words.pop(1) if words[1:] and words[1] in KINDS else ""
+        parts = " ".join(words[1:]).split(" and ") if words[1:] else []
+        return cls(
+            words[0], kind, frozenset((tier, resource) for tier, _, resource in (p.partition(" ") for p in parts))
+        )
+
+    def met(self, seen: _Words, *, whole: bool = False) -> bool:
+        """`whole`: no resources are none."""
         return (
-            self.verdict == seen["verdict"]
-            and self.kind in ("", seen["kind"])
-            and (not self.named or set(self.named) == bottlenecks)
+            self.verdict == seen.verdict
+            and self.kind in ("", seen.kind)
+            and (not (self.resources or whole) or self.resources == seen.resources)
         )
 
 
-def _wanted(text: str, bound: str, tiers: tuple[str, ...]) -> _Wanted:
+def _wanted(text: str, bound: str, tiers: tuple[str, ...]) -> _Words:
     words = bound.lower().split()
     if not words or words[0] not in VERDICTS:
-        raise DataError(f"expectation {text!r}: verdict {bound!r}; allowed are {', '.join(VERDICTS)}")
+        allowed = f"{', '.join(VERDICTS)}, verdict of SWEEP"
+        raise DataError(f"expectation {text!r}: verdict {bound!r}; allowed are {allowed}")
     kind = words.pop(1) if words[1:] and words[1] in KINDS else ""
     parts = " ".join(words[1:]).split(" and ") if words[1:] else []
     if parts and words[0] not in ("single", "multi"):
         raise DataError(f"expectation {text!r}: {words[0]} names no resource; expected {words[0]} alone")
-    return _Wanted(words[0], kind, frozenset(named(part, text, tiers=tiers) for part in parts))
+    return _Words(words[0], kind, frozenset(named(part, text, tiers=tiers) for part in parts))
 
 
 def _ratio(text: str, names: list[str], op: str, bound: str, store: Path, several: int) -> tuple[Outcome, str]:

@@ -139,6 +139,7 @@ def _course() -> Drawing:
     return course(samples, trial, [("db1", "db")])
 
 
+_KEYS = {"the paper": "the tier whose CPU limits; mw: middleware", "here": "bold: maximum throughput, in anchors"}
 Limits = Callable[[str, int, int], tuple[str, str]]
 """Letters, application servers, databases -> what limits and a second line; both empty: not measured."""
 
@@ -159,7 +160,7 @@ def draw_maps(
                     _place(axes, grid, column, row, limit, below)
                 grid.finish(axes)
                 axes.set_title(f"{title}: {whose}", fontsize=7, loc="left")
-                axes.set_xlabel(grid.x_label if letters == series[-1][1] else "")
+                axes.set_xlabel(f"{grid.x_label}\n{_KEYS[whose]}" if letters == series[-1][1] else "")
     _write(figure, "maps.png")
 
 
@@ -174,8 +175,12 @@ def _place(axes, grid: Grid, column: int, row: int, limit: str, below: str) -> N
     if len(colors) == 2:
         corners = [(column, row), (column + 1, row), (column + 1, row + 1)]
         axes.add_patch(Polygon(corners, facecolor=colors[1], **look))
-    words = "\n".join(
-        limit.replace("middleware", "mw").replace(" cpu", "").replace(", then ", ",\nthen ").split(" and ")
-    )
-    axes.text(column + 0.5, row + (0.66 if below else 0.5), words, ha="center", va="center", fontsize=6)
-    return axes.text(column + 0.5, row + 0.24, below, ha="center", va="center", fontsize=6.5, fontweight="bold")
+    words = limit.replace("middleware", "mw").replace(" cpu", "").replace(", then ", " and then ").split(" and ")
+    if len(words) == 2:  # each in its triangle
+        places, low = [(0.27, 0.78, "center"), (0.95, 0.52 if below else 0.25, "right")], (0.62, 0.2)
+    else:
+        words, places, low = ["\n".join(words)], [(0.5, 0.66 if below else 0.5, "center")], (0.5, 0.24)
+    for word, (right, up, aligned) in zip(words, places, strict=True):
+        axes.text(column + right, row + up, word, ha=aligned, va="center", fontsize=6)
+    right, up = low
+    return axes.text(column + right, row + up, below, ha="center", va="center", fontsize=6.5, fontweight="bold")

@@ -39,8 +39,8 @@ PACKAGE = "ntier_analysis"
 FOLDER = ROOT / "analysis/src" / PACKAGE
 VERDICT = "verdict"
 RULES = ("agreement", "arrivals", "base", "causes", "conditions", "context", "coverage", "disks", "doubts", "exact",
-         "load", "lowest", "outside", "places", "plateau", "reasoning", "relief", "replicas", "saturation",
-         "standstill", "stops", "sweep", "tables", "trial", "visits", "without")  # fmt: skip
+         "full_together", "load", "lowest", "outside", "places", "plateau", "reasoning", "relief", "replicas",
+         "saturation", "standstill", "stops", "sweep", "tables", "trial", "visits", "without")  # fmt: skip
 """Modules of ntier_analysis.verdict."""
 TESTS = ("test_saturation.py", "test_turns.py", "test_rules.py", "test_principles.py", "test_symptoms.py",
          "test_load_models.py", "test_stops.py", "test_replicas.py", "test_second_reading.py", "test_doubts.py",

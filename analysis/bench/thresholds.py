@@ -26,7 +26,7 @@ from pathlib import Path
 
 import ntier_analysis.verdict as rules
 from families import read
-from ntier_analysis.verdict import causes, exact, saturation, stops, tables, trial
+from ntier_analysis.verdict import causes, exact, full_together, saturation, stops, tables
 from ntier_analysis.verdict.data import TrialData
 from ntier_analysis.verdict.load import NO_PAUSES
 from scores import Judged, Seen, judged_of, seen_of, wrong
@@ -118,7 +118,7 @@ def keep_what_is_slow() -> None:
             relations[key] = relation(a, b, load)
         return relations[key]
 
-    causes.relation = trial.relation = remembered
+    causes.relation = full_together.relation = remembered
     solve = cache(lambda stations, think_s, users: exact_solve(list(stations), think_s, users))
     exact_solve, exact.solve = exact.solve, lambda stations, think_s, users: solve(tuple(stations), think_s, users)
 

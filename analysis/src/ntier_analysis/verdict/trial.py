@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.statistics.laws import asymptote
-from ntier_analysis.verdict.causes import ALTERNATING_LIFT, EXPLAINS, FULL, SOFT, Causes, causes, relation, surges
+from ntier_analysis.verdict.causes import EXPLAINS, SOFT, Causes, causes, surges
 from ntier_analysis.verdict.context import NO_CONTEXT, NO_ROOM_PCT, Context
-from ntier_analysis.verdict.coverage import NO_GAPS, SURE_GAIN, covered, unseen_turns
-from ntier_analysis.verdict.disks import OUTGROWN_PCT, Room
+from ntier_analysis.verdict.coverage import SURE_GAIN, covered, unseen_turns
+from ntier_analysis.verdict.disks import Room
 from ntier_analysis.verdict.exact import as_expected
-from ntier_analysis.verdict.load import COUNTS, Bottleneck, Load, Verdict, depth, is_server
+from ntier_analysis.verdict.full_together import UNTOLD, pair_of, plateau_use
+from ntier_analysis.verdict.load import COUNTS, Bottleneck, Load, Verdict, is_server
 from ntier_analysis.verdict.moves import moves
 from ntier_analysis.verdict.outside import crowded
 from ntier_analysis.verdict.reasoning import law, nobody_waits, not_hidden, untold
 from ntier_analysis.verdict.relief import limiting_replicas
-from ntier_analysis.verdict.saturation import GRID_S, THRESHOLD, Group, Saturation, mean_use
+from ntier_analysis.verdict.saturation import GRID_S, THRESHOLD, Saturation, mean_use
 from ntier_analysis.verdict.standstill import Stops, standstill
 from ntier_analysis.wording import counted
 
@@ -49,8 +50,6 @@ SPINS = 2.0
 a lock, say, of which more CPU makes more. What an interaction costs more at high load than at low (caches, switches
 between threads) is less (simulated: bench/queueing, tuning 300-420 and scoring 2247-2700: none of the CPUs that
 limit)."""
-UNTOLD = "untold"
-"""Of two that are full, whether one has room is not known."""
 
 
 def judge_trial(
@@ -273,7 +272,7 @@ def _with_causes(
         return Verdict("unknown", evidence=evidence, lost=lost)
     groups = _grouped(named)
     pairs = {
-        (a, b): _relation(groups[a], groups[b], load, context, seen.in_turn) for a, b in combinations(sorted(groups), 2)
+        (a, b): pair_of(groups[a], groups[b], load, context, seen.in_turn) for a, b in combinations(sorted(groups), 2)
     }
     # what has room beside another does not lead, however often it reads saturated; the fullest never has
     roomy = {pair.roomy for pair in pairs.values()}
@@ -306,7 +305,7 @@ def _with_causes(
     for g in sorted(chosen, key=lambda g: -_mean_share(groups[g])):
         more = limiting_replicas(groups[g], [s for s in found if not _has_room(s, context)], context)
         evidence += [
-            f"{s.name} is used {_mean_use([s], context):.0f} %: more of the other replicas alone would bring less"
+            f"{s.name} is used {plateau_use([s], context):.0f} %: more of the other replicas alone would bring less"
             for s in more
         ]
         listed.append(_bottleneck(groups[g], more))
@@ -379,149 +378,6 @@ def _bottleneck(group: list[Saturation], more: list[Saturation]) -> Bottleneck:
         float(np.mean([s.share.high for s in group])),
         ", ".join(items),
     )
-
-
-@dataclass(frozen=True)
-class _Pair:
-    """`kind`: `simultaneous`, `alternating`, UNTOLD or ''; `roomy`: the one that has room beside the other."""
-
-    kind: str = ""
-    text: str = ""
-    roomy: Group | None = None
-
-
-@dataclass(frozen=True)
-class _Used:
-    """Mean use of two that are full together, %. `low`: the one that is used less; `by_completed`: its use is only what
-    the completed requests need. `untold`: works for all that arrive, and what the completed ones need of it is not
-    known. `grown`: what these need fills neither, so work costs more than at low loads, at one of them or at both."""
-
-    low: Saturation
-    high: Saturation
-    low_pct: float
-    high_pct: float
-    by_completed: bool
-    untold: Saturation | None
-    grown: bool
-
-    @property
-    def gain(self) -> float:
-        """Relieving the fuller one alone gains no more than this (utilization law)."""
-        return self.high_pct / self.low_pct - 1 if self.low_pct > 0 else float("inf")
-
-    @property
-    def text(self) -> str:
-        text = f"{self.high.name} is used {self.high_pct:.0f} %, {self.low.name} {self.low_pct:.0f} %"
-        return text + (" by what is completed" if self.by_completed else "")
-
-
-def _relation(a: list[Saturation], b: list[Saturation], load: Load, context: Context, turns: frozenset[Group]) -> _Pair:
-    first, second = _top(a), _top(b)
-    found = relation(first, second, load)
-    if np.isnan(found.lift):
-        return _in_too_few_samples(first, second)
-    text = (
-        f"{first.name} and {second.name}: saturated together in {100 * found.joint:.0f} %, at least one in "
-        f"{100 * found.union:.0f} % of the run; lift {found.lift:.2f}"
-    )
-    if {first.group, second.group} <= turns:
-        return _Pair("alternating", text)
-    smaller = min(first.share.value, second.share.value)
-    together = found.lift > ALTERNATING_LIFT and found.joint >= smaller / 2 and smaller >= FULL
-    return _full_together(a, b, load, context, text) if together else _Pair("", text)
-
-
-def _top(group: list[Saturation]) -> Saturation:
-    return max(group, key=lambda s: s.share.value)
-
-
-def _in_too_few_samples(first: Saturation, second: Saturation) -> _Pair:
-    if min(first.share.value, second.share.value) < FULL:
-        return _Pair()
-    text = f"{first.name} and {second.name} are both full, in too few samples to tell whether both limit"
-    return _Pair(UNTOLD, text)
-
-
-def _full_together(a: list[Saturation], b: list[Saturation], load: Load, context: Context, text: str) -> _Pair:
-    """Whether both limit, or one has room. `text`: how often both are saturated."""
-    used = _used(a, b, load, context)
-    text += f"; {used.text}"
-    if used.grown:
-        return _Pair(UNTOLD, f"{text}, which fills neither: work costs more at this load, and where is not known")
-    piled = _piled_before(used, load, context)
-    if (1 + used.gain) * (1 + piled) - 1 <= COUNTS:
-        if used.untold:
-            text += f": no low load tells what is completed needs of {used.untold.name}, so it may have room"
-            return _Pair(UNTOLD, text)
-        return _Pair("simultaneous", text)
-    least = _least_gain(used, a if used.low is _top(a) else b, context)
-    sure = OUTGROWN_PCT / 100 - 1 if used.by_completed else SURE_GAIN
-    if min(used.gain, least) < sure:  # short runs show two that limit alike used 99 and 93 %
-        return _Pair(UNTOLD, f"{text}: {_may_bring(used, piled, least)}, so both may limit")
-    return _Pair("", f"{text}: {used.low.name} has room", used.low.group)
-
-
-def _used(a: list[Saturation], b: list[Saturation], load: Load, context: Context) -> _Used:
-    first, second = _top(a), _top(b)
-    use = {first.key: _mean_use(a, context), second.key: _mean_use(b, context)}
-    for s, other in ((first, second), (second, first)):
-        if s.resource in SOFT and other.resource not in SOFT:
-            use[s.key] = 100.0  # places are taken, not used: no law of utilization says what room a full pool has
-    ahead, untold = {}, None
-    for s, group, other in ((first, a, second), (second, b, first)):
-        if _works_for_all(s, other, load, context):
-            needed = _needed(group, context)
-            if np.isinf(needed):
-                untold = s
-            elif needed < use[s.key]:
-                ahead[s.key] = needed
-    use |= ahead
-    low, high = sorted((first, second), key=lambda s: use[s.key])
-    grown = high.key in ahead and use[high.key] * OUTGROWN_PCT / 100 < 100
-    return _Used(low, high, use[low.key], use[high.key], low.key in ahead, untold, grown)
-
-
-def _piled_before(used: _Used, load: Load, context: Context) -> float:
-    """What lies before the fuller one, and keeps up, works for requests that pile up behind it, too: so much more room
-    it has."""
-    before = depth(used.low.tier, context.order) < depth(used.high.tier, context.order)
-    return load.piled_up if before and used.low.share.value < NO_GAPS else 0.0
-
-
-def _least_gain(used: _Used, of_low: list[Saturation], context: Context) -> float:
-    """By the upper end of the interval of the use of the one that is used less."""
-    most = max((context.most_pct.get(s.key, 0.0) for s in of_low), default=0.0)
-    most = min(most, used.low_pct) if used.by_completed else most
-    return used.high_pct / min(most, used.high_pct) - 1 if most > 0 else used.gain
-
-
-def _may_bring(used: _Used, piled: float, least: float) -> str:
-    text = f"more of {used.high.name} alone could bring {100 * used.gain:.1f} %"
-    if piled > 0:
-        text += f", or {100 * piled:.1f} % more when requests no longer pile up"
-    if least < used.gain:
-        text += f", or {100 * max(0.0, least):.1f} % by the interval of the use of {used.low.name}"
-    return text
-
-
-def _works_for_all(s: Saturation, other: Saturation, load: Load, context: Context) -> bool:
-    """Whether the first may work for all that arrive, which go on whatever the second completes. It does not if it lies
-    behind. Of two of one tier (CPU and disk of a node), or of tiers without an order, it is not known which one does:
-    what lies behind is used only as much as what is completed needs."""
-    behind = depth(s.tier, context.order) > depth(other.tier, context.order)
-    return not behind and load.model is LoadModel.OPEN and s.resource not in SOFT
-
-
-def _needed(group: list[Saturation], context: Context) -> float:
-    """Mean use of resources that what is completed needs, %; infinite if it is not known of all of them."""
-    return float(np.mean([context.needed_pct.get(s.key, np.inf) for s in group]))
-
-
-def _mean_use(group: list[Saturation], context: Context) -> float:
-    """Over the plateau, of the nodes that are named: the other replicas may have room."""
-    used = [context.used_pct.get(s.key, s.utilization_mean_pct) for s in group]
-    throttled = [s.full_pct if s.by_throttling and u < NO_ROOM_PCT else u for u, s in zip(used, group, strict=True)]
-    return float(np.mean([max(pair) for pair in zip(used, throttled, strict=True)]))
 
 
 def _imbalances(groups: dict[tuple[str, str], list[Saturation]], found: list[Saturation]) -> list[str]:

@@ -66,6 +66,16 @@ def test_nothing_is_hidden_beside_a_network_whose_use_in_three_runs_may_be_full_
     assert judge_sweep("s", "1/1/1/1M", [*free, *even]).verdict == "hidden"
 
 
+@pytest.mark.parametrize(("runs", "verdict"), [((78, 79, 81), "hidden"), ((79, 80, 82), "unknown")])
+def test_a_cpu_is_used_as_much_as_all_loads_beyond_the_knee_say(runs, verdict):
+    """From 80 % on it may limit. Throughput is level there, and by the utilization law so is the use: what one of three
+    runs says beside the others is chance."""
+    free = [trial(n, n / 7.02, 0.02) for n in (30, 60)]
+    full = [trial(n, 20.0, n / 20 - 7, s) for n, s in zip((200, 250, 300), used(*runs), strict=True)]
+    found = judge_sweep("s", "1/1/1/1M", [*free, *full])
+    assert (found.verdict, {v.verdict for at, v in found.trials if at.users >= 200}) == (verdict, {verdict})
+
+
 # ---- moves of the bottleneck ---------------------------------------------------------------------------------------
 
 

@@ -310,6 +310,20 @@ def test_a_replica_that_limits_with_little_room_is_named_and_does_not_thin_out_t
     assert limit.saturation > 0.9
 
 
+def test_replicas_of_one_that_had_no_room_are_judged_though_it_had_some_in_another_run():
+    """db1 is used 94 and 91 % in two runs, and 82 in a third: 89 in the mean. db2 is used 81: more of db1 alone would
+    bring a tenth, of both half as much again."""
+    full = np.random.default_rng(5).random(CELLS) < 0.8
+    low = [trial(n, n / 7.02, 0.02) for n in (30, 60)]
+    runs = [
+        trial(n, 20.0, n / 20 - 7, resource("db1", full if m > 90 else None, m), resource("db2", mean=81),
+              nodes=NODES | {"db2": "db"})
+        for n, m in ((200, 82), (250, 91), (300, 94))
+    ]  # fmt: skip
+    (limit,) = judge_sweep("s", "1/1/1/2M", [*low, *runs]).bottlenecks
+    assert limit.nodes == ("db1", "db2")
+
+
 def swept(topology, maximum, verdict="single", tier="db"):
     at = Interval(maximum, 0.98 * maximum, 1.02 * maximum, 0.01 * maximum, 4)
     nodes = tuple(f"{tier}{i + 1}" for i in range(dict(Layout.of(topology).nodes)[tier]))

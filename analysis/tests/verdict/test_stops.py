@@ -197,11 +197,15 @@ def test_a_full_pool_shows_that_someone_waits_where_no_tier_sends():
 LATE = ((T[:, None] >= PAUSES.mean(axis=1)) & (T[:, None] < PAUSES[:, 1])).any(axis=1)
 
 
-def collects(between, first, second, mean=80.0):
+def collects(between, first, second, mean=80.0, bursts=True):
     """The application stops all others: two of its four cores end what they serve in the first half of each pause, and
-    collect in the second. The database gets nothing meanwhile."""
-    values = np.where(LATE, second, np.where(STILL, first, between)).astype(float)
-    app = replace(saturation("app1", 0.0, mean=mean), values=values, indicator=np.zeros(600))
+    collect in the second. The database gets nothing meanwhile. `bursts`: between the pauses it is full at times; else it
+    is never."""
+    full = (np.arange(600) % 20 < 20 * (between - 40) / 60 - 1e-9) & ~STILL & bursts
+    share = full[~STILL].mean()
+    rest = np.where(full, 100.0, (between - 100 * share) / (1 - share))
+    values = np.where(LATE, second, np.where(STILL, first, rest)).astype(float)
+    app = replace(saturation("app1", 0.0, mean=mean), values=values, indicator=full.astype(float))
     return [used("web1", 30, 20), app, used("middleware1", 50, 5), used("db1", 60, 0)]
 
 
@@ -220,6 +224,17 @@ def test_a_cpu_that_works_to_the_end_of_the_pauses_holds_up_the_others(between, 
     said = "app1 cpu worked then while nothing behind did; if the pauses count as use, app1 cpu is used 88 %"
     assert any(said in text for text in v.evidence) == (verdict != "hidden")
     assert v.stopped == (("middleware",) if verdict == "hidden" else ())
+
+
+def test_a_cpu_that_holds_up_the_others_in_the_pauses_limits_only_if_it_is_full_between_them_too():
+    """It works to the end of the pauses, which are 18 % of the run. In the rest it is used 85 %, and never full, though
+    users wait: something else limits then, and may take turns with it. One that has no room is named without it."""
+    v = judge_trial(load(pauses=PAUSES), collects(85.0, 40.0, 100.0, bursts=False), NODES, 0.05)
+    assert (v.verdict, v.bottlenecks) == ("unknown", [])
+    assert any("app1 cpu explains 18 % of the time in which users wait, the pauses" in text for text in v.evidence)
+    full = replace(saturation("web1", 1.0, mean=99.0), values=np.full(600, 99.0))
+    beside = judge_trial(load(pauses=PAUSES), [full, *collects(85.0, 40.0, 100.0, bursts=False)[1:]], NODES, 0.05)
+    assert (beside.verdict, [b.nodes for b in beside.bottlenecks]) == ("single", [("web1",)])
 
 
 def test_few_users_who_wait_for_one_long_request_are_no_limit():

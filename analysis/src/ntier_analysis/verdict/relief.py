@@ -21,7 +21,8 @@ def limiting_replicas(named: list[Saturation], found: list[Saturation], context:
     group, keys = named[0].group, {s.key for s in named}
     used = {s.key: context.used_pct.get(s.key, s.utilization_mean_pct) for s in found if s.resource not in SOFT}
     most = max((used.get(key, 0.0) for key in keys), default=0.0)
-    if most < NO_ROOM_PCT:
+    # one that had no room in this run limits in it, though the runs beyond the knee together leave it a little
+    if most <= 0 or max(most, *(s.utilization_mean_pct for s in named)) < NO_ROOM_PCT:
         return []
     tier = {s.key for s in found if s.group == group and s.key in used}
     shares = {key: pct / most for key, pct in used.items() if pct > 0}

@@ -10,7 +10,7 @@ import numpy as np
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.verdict.causes import EXPLAINS, SOFT, Causes
 from ntier_analysis.verdict.context import NO_ROOM_PCT, Context
-from ntier_analysis.verdict.coverage import SURE_GAIN
+from ntier_analysis.verdict.coverage import SURE_GAIN, covered, on_clock
 from ntier_analysis.verdict.load import COUNTS, Load, depth
 from ntier_analysis.verdict.saturation import Key, Saturation, mean_use
 from ntier_analysis.verdict.stops import (
@@ -19,6 +19,7 @@ from ntier_analysis.verdict.stops import (
     held_behind,
     held_through,
     idle_in,
+    lie_in,
     share_of_run,
     stopped_part,
     stopped_tier,
@@ -65,9 +66,15 @@ class Stopped:
 
 
 def standstill(
-    load: Load, found: list[Saturation], seen: Causes, context: Context, lost: float, base_s: float
+    load: Load,
+    found: list[Saturation],
+    seen: Causes,
+    context: Context,
+    lost: float,
+    base_s: float,
+    waits: np.ndarray,
 ) -> Standstill:
-    """The meaning of the pauses of a load, of which there are some."""
+    """The meaning of the pauses of a load, of which there are some. `waits`: when users wait."""
     text = f"it stood still in {100 * load.paused:.0f} % of the run ({counted(len(load.pauses), 'time')})"
     pauses, start, order = load.pauses, load.start_s, context.order
     part = stopped_part(load, found, order)
@@ -81,8 +88,8 @@ def standstill(
         holders = [s for s in working if s.name in held]
         used = " and ".join(f"{name} is used {pct:.0f} %" for name, pct in held.items())
         text += f": {' and '.join(held)} worked then while nothing behind did; if the pauses count as use, {used}"
-        kept = [*seen.named, *(s for s in holders if s not in seen.named)] if to_the_end else seen.named
-        return Standstill(Stops.WORK, (), replace(seen, named=kept), [text])
+        more = [s for s in holders if s not in seen.named] if to_the_end else []
+        return Standstill(Stops.WORK, (), _with_holders(more, load, seen, waits), [text])
     stopped = _stopped(part, load, found, context) if parted else None
     if stopped is None or not stopped.sure:
         if explained(pauses, found, start):
@@ -96,6 +103,24 @@ def standstill(
     if not stopped.sure:
         return Standstill(Stops.UNTOLD, stopped.tiers, seen, [text])
     return _beside(stopped, load, found, seen, context, base_s, text)
+
+
+def _with_holders(holders: list[Saturation], load: Load, seen: Causes, waits: np.ndarray) -> Causes:
+    """With CPUs that hold up the others by their work in the pauses. That alone says nothing of the time between them:
+    unless one of them is saturated then, as users wait, something else limits too, and perhaps takes turns with it."""
+    if not holders:
+        return seen
+    between = ~lie_in(load.pauses, len(waits), (load.end_s - load.start_s) / len(waits), load.start_s)
+    full = np.fmax.reduce([on_clock(s, len(waits)) for s in holders])
+    asked = (waits > 0) & ~np.isnan(full)
+    share = float(((full == 1.0) | ~between)[asked].mean()) if asked.any() else 0.0
+    if share >= EXPLAINS:
+        return replace(seen, named=[*seen.named, *holders])
+    if seen.named and covered(seen.named, waits) >= EXPLAINS:
+        return seen
+    text = "{} explains {:.0f} % of the time in which users wait, the pauses included: something else limits too"
+    unproved = {s.key: text.format(s.name, 100 * share) for s in holders}
+    return replace(seen, named=[*seen.named, *holders], unproved=seen.unproved | unproved)
 
 
 def _stopped(pauses: np.ndarray, load: Load, found: list[Saturation], context: Context) -> Stopped | None:

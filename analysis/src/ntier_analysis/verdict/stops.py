@@ -179,7 +179,7 @@ def _someone_sends(pauses: np.ndarray, found: list[Saturation], start: float, or
     for tier in order:
         use, interval = _use(found, tier)
         if len(use) and mean_of(use) >= MIN_USE_PCT:
-            return _idle_share(use, _inside(pauses, len(use), interval, start)) > IDLE
+            return _idle_share(use, lie_in(pauses, len(use), interval, start)) > IDLE
     return False
 
 
@@ -198,7 +198,7 @@ def stopped_tier(
         use, interval = _use(found, tier)
         if not len(use) or mean_of(use) < MIN_USE_PCT:
             continue
-        share = _idle_share(use, _inside(pauses, len(use), interval, start))
+        share = _idle_share(use, lie_in(pauses, len(use), interval, start))
         if share <= IDLE:
             return None if explained(pauses, found, start) else tier
         if not share >= ACTIVE:
@@ -233,14 +233,14 @@ def workers(
 
 def _idle(s: Saturation, pauses: np.ndarray, start: float) -> float:
     """Share of the pauses in which a CPU does nothing, against its use between them; NaN if it is not known."""
-    values = s.values[_inside(pauses, len(s.values), s.interval_s, start)]
+    values = s.values[lie_in(pauses, len(s.values), s.interval_s, start)]
     known = values[~np.isnan(values)]
     return float((known <= IDLE * used_between(s, pauses, start)).mean()) if len(known) else float("nan")
 
 
 def _against_rest(use: np.ndarray, part: np.ndarray, pauses: np.ndarray, interval: float, start: float) -> float:
     """Mean use in a `part` (n, 2) of the pauses against that between them; NaN if there is none of either."""
-    inside, between = _inside(part, len(use), interval, start), ~_inside(pauses, len(use), interval, start)
+    inside, between = lie_in(part, len(use), interval, start), ~lie_in(pauses, len(use), interval, start)
     if not inside.any() or not between.any():
         return float("nan")
     return mean_of(use[inside]) / max(mean_of(use[between]), 1e-9)
@@ -249,13 +249,13 @@ def _against_rest(use: np.ndarray, part: np.ndarray, pauses: np.ndarray, interva
 def _collects(s: Saturation, pauses: np.ndarray, start: float) -> float:
     """Share of the pauses in which collections stop a program; NaN if it is not known."""
     interval = s.interval_s * len(s.values) / max(len(s.collections), 1)
-    inside = s.collections[_inside(pauses, len(s.collections), interval, start)]
+    inside = s.collections[lie_in(pauses, len(s.collections), interval, start)]
     return mean_of(inside) / 100
 
 
 def used_between(s: Saturation, pauses: np.ndarray, start: float) -> float:
     """Mean utilization between the pauses, %; NaN if it is not known."""
-    return mean_of(s.values[~_inside(pauses, len(s.values), s.interval_s, start)])
+    return mean_of(s.values[~lie_in(pauses, len(s.values), s.interval_s, start)])
 
 
 def full_pools(pauses: np.ndarray, found: list[Saturation], start: float) -> list[Saturation]:
@@ -316,7 +316,7 @@ def held_behind(
     for tier in behind:
         use, interval = _use(found, tier)
         if len(use) and mean_of(use) >= MIN_USE_PCT:
-            shares[tier] = _idle_share(use, _inside(pauses, len(use), interval, start))
+            shares[tier] = _idle_share(use, lie_in(pauses, len(use), interval, start))
     devices = [s for s in found if s.tier in behind and s.resource not in ("pool", "cpu") and len(s.values)]
     if any(_used(s, pauses, start) >= BUSY_PCT for s in devices):
         return None
@@ -325,12 +325,12 @@ def held_behind(
 
 def _used(s: Saturation, pauses: np.ndarray, start: float) -> float:
     """Mean utilization in the pauses, %; NaN if it is not known."""
-    return mean_of(s.values[_inside(pauses, len(s.values), s.interval_s, start)])
+    return mean_of(s.values[lie_in(pauses, len(s.values), s.interval_s, start)])
 
 
 def _saturated(s: Saturation, pauses: np.ndarray, start: float, *, within: bool = True) -> float:
     """Share of the pauses (or of the rest) in which a resource was saturated; NaN if it is not known."""
-    marks = s.indicator[_inside(pauses, len(s.indicator), s.interval_s, start) == within]
+    marks = s.indicator[lie_in(pauses, len(s.indicator), s.interval_s, start) == within]
     return mean_of(marks)
 
 
@@ -369,7 +369,7 @@ def _use(found: list[Saturation], tier: str) -> tuple[np.ndarray, float]:
         return np.where(known, values, 0.0).sum(axis=0) / known.sum(axis=0), finest.interval_s
 
 
-def _inside(pauses: np.ndarray, n: int, interval: float, start: float) -> np.ndarray:
+def lie_in(pauses: np.ndarray, n: int, interval: float, start: float) -> np.ndarray:
     """Which of n samples lie within a pause."""
     centres = start + (np.arange(n) + 0.5) * interval
     return ((centres[:, None] >= pauses[:, 0]) & (centres[:, None] < pauses[:, 1])).any(axis=1)

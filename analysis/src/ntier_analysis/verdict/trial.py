@@ -34,9 +34,9 @@ OUTDONE = 1.25
 throughput level. At 1.15 a hidden disk is missed whose loads serve 12 to 15/s in runs of 40 s (one of 387 tuning cases
 of bench/queueing; no other verdict of these, of 240 selection and of 347 scoring cases differs)."""
 MAY_LIMIT_PCT = 80.0
-"""Mean use of a CPU from which on it may be what limits, though it is not full in the mean: where some requests pass
-others, or come in bursts, those that wait do so in a part of the time. Of 30 simulated sweeps with a hidden limit whose
-busiest resource was a CPU none used it 79 to 90 %; one whose CPUs limited at 82 and 77 % was called hidden
+"""Mean use of a CPU over the plateau, from which on it may be what limits, though it is not full: where some requests
+pass others, or come in bursts, those that wait do so in a part of the time. Of 30 simulated sweeps with a hidden limit
+whose busiest resource was a CPU none used it 79 to 90 %; one whose CPUs limited at 82 and 77 % was called hidden
 (bench/queueing, tuning 300-420 and scoring 2247-2420)."""
 MISSING = 0.1
 """Share of missing samples from which on a resource counts as not measured."""
@@ -73,7 +73,7 @@ def judge_trial(
     evidence += seen.notes
     stops, stopped = Stops.NONE, ()
     if load.paused >= COUNTS:
-        still = standstill(load, servers, seen, context, lost, base_s)
+        still = standstill(load, servers, seen, context, lost, base_s, waits)
         stops, stopped, seen = still.stops, still.stopped, still.causes
         evidence += still.texts
     held_up = load.paused >= COUNTS and bool(seen.named)  # by what saturates then
@@ -213,7 +213,8 @@ def _unseen_turns(hard: list[Saturation], waits: np.ndarray) -> str:
 
 def _may_be_full(s: Saturation, load: Load, context: Context) -> bool:
     """Whether a resource that was not seen full may be. Collections may stop it while a part of its CPU idles."""
-    often = s.resource == "cpu" and load.model is LoadModel.CLOSED and mean_use(s).value >= MAY_LIMIT_PCT
+    used = context.used_pct.get(s.key, mean_use(s).value)
+    often = s.resource == "cpu" and load.model is LoadModel.CLOSED and used >= MAY_LIMIT_PCT
     return often or _most_used(s, load, context) + s.collected_pct >= NO_ROOM_PCT
 
 

@@ -12,7 +12,7 @@ from ntier_analysis.verdict.load import Bottleneck, Verdict
 from ntier_analysis.verdict.saturation import THRESHOLDS, mean_use
 from ntier_analysis.verdict.sweep import judge_sweep
 
-from .test_principles import named, resource, trial
+from .test_principles import CELLS, named, resource, trial
 
 SAMPLES = 200
 
@@ -74,6 +74,23 @@ def test_a_cpu_is_used_as_much_as_all_loads_beyond_the_knee_say(runs, verdict):
     full = [trial(n, 20.0, n / 20 - 7, s) for n, s in zip((200, 250, 300), used(*runs), strict=True)]
     found = judge_sweep("s", "1/1/1/1M", [*free, *full])
     assert (found.verdict, {v.verdict for at, v in found.trials if at.users >= 200}) == (verdict, {verdict})
+
+
+@pytest.mark.parametrize(("runs", "verdict"), [((99.0, 98.0, 93.0), "unknown"), ((97.5, 97.0, 96.0), "multi")])
+def test_two_limit_together_only_if_neither_may_have_room_by_what_runs_differ_by(runs, verdict):
+    """One CPU is used 100 %, another one 96.7 % in the mean of three runs. If these lie 6 points apart, the mean may be
+    91.3: more of the first alone may bring a tenth."""
+    free = [trial(n, n / 7.02, 0.02) for n in (30, 60)]
+    most = [replace(resource("app1", np.arange(CELLS) % 20 < 18, m)) for m in runs]
+    full = [
+        trial(n, 20.0, n / 20 - 7, s, resource("db1", np.ones(CELLS), 100))
+        for n, s in zip((200, 250, 300), most, strict=True)
+    ]
+    found = judge_sweep("s", "1/1/1/1M", [*free, *full])
+    both = [("app", "cpu"), ("db", "cpu")]
+    assert (found.verdict, named(found)) == (verdict, both if verdict == "multi" else [])
+    assert any("by the interval of that use, so app1 cpu may have room" in e for _, v in found.trials
+               for e in v.evidence) == (verdict == "unknown")  # fmt: skip
 
 
 # ---- moves of the bottleneck ---------------------------------------------------------------------------------------

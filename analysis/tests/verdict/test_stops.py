@@ -199,8 +199,8 @@ LATE = ((T[:, None] >= PAUSES.mean(axis=1)) & (T[:, None] < PAUSES[:, 1])).any(a
 
 def collects(between, first, second, mean=80.0, bursts=True):
     """The application stops all others: two of its four cores end what they serve in the first half of each pause, and
-    collect in the second. The database gets nothing meanwhile. `bursts`: between the pauses it is full at times; else it
-    is never."""
+    collect in the second. The database gets nothing meanwhile. `bursts`: between the pauses it is full at times; else
+    never."""
     full = (np.arange(600) % 20 < 20 * (between - 40) / 60 - 1e-9) & ~STILL & bursts
     share = full[~STILL].mean()
     rest = np.where(full, 100.0, (between - 100 * share) / (1 - share))

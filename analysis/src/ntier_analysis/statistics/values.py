@@ -39,6 +39,12 @@ def estimated(value: float, standard_error: float, freedom: float, n: int) -> In
     return Interval(value, value - reach, value + reach, standard_error, n, freedom)
 
 
+def lower_end(interval: Interval) -> float:
+    """What the value is at least, with 95 % confidence to that one side; never below the interval."""
+    reach = float(stats.t.ppf(CONFIDENCE, interval.freedom)) * interval.standard_error
+    return max(interval.low, interval.value - reach)
+
+
 def reach_of(several: int, freedom: float = math.inf) -> float:
     """How many times as wide the interval of one estimate must be for those of so many to hold together (Bonferroni).
     `freedom`: degrees of freedom of its standard error; infinite: by the normal law. Student's t has more in its tails:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ntier_analysis.statistics.values import lower_end
 from ntier_analysis.verdict.disks import LOW_ENOUGH, NEARLY, OUTGROWN_PCT, Disk, disks
 from ntier_analysis.verdict.load import TIERS, Load
 from ntier_analysis.verdict.places import held_longer
@@ -26,10 +27,10 @@ class Context:
     `held_longer`: pools -> how many times longer a place is held on the plateau than at low load, at most (left out if
     nobody knows); `held_at_least`: the least that it may be;
     `together`: pools whose holders wait for one thing whenever the system stands still; `used_pct`: resource of a node
-    -> mean utilization over the plateau; `most_pct`: the upper end of its 95 % interval; `disks`: what is known of the
-    room of those that read full; `needed_pct`: resource -> mean use that the plateau's throughput needs, by that at
-    low loads; `explained_pct`: the most that it, or the requests to the node, need by any load that loses nothing;
-    `level`: that throughput;
+    -> mean utilization over the plateau; `least_pct`: what that is at least, with 95 % confidence to that side;
+    `most_pct`: the upper end of its 95 % interval; `disks`: what is known of the room of those that read full;
+    `needed_pct`: resource -> mean use that the plateau's throughput needs, by that at low loads; `explained_pct`: the
+    most that it, or the requests to the node, need by any load that loses nothing; `level`: that throughput;
     `order`: tiers from the client inwards; `levels_off`: other loads show that
     throughput no longer grows as the law says, so that what is lost is lost by waiting; `growth`: trial -> d ln X / d
     ln N from a lower load; `outdone`: trial -> throughput of the best higher load, in times of its own; `cores`: node
@@ -43,6 +44,7 @@ class Context:
     held_at_least: dict[Key, float] = field(default_factory=dict)
     together: frozenset[Key] = frozenset()
     used_pct: dict[Key, float] = field(default_factory=dict)
+    least_pct: dict[Key, float] = field(default_factory=dict)
     most_pct: dict[Key, float] = field(default_factory=dict)
     disks: dict[Key, Disk] = field(default_factory=dict)
     needed_pct: dict[Key, float] = field(default_factory=dict)
@@ -80,6 +82,7 @@ def of_loads(free: Trials, plateau: Trials) -> Context:
     once = set.union(*full)
     at_times = {group for group in once if _requests_may_fill(group, outgrown, level)}
     held = held_longer(low, plateau)
+    ends = _ends(plateau)
     return Context(
         full_anyway=frozenset(once - at_times),
         full_at_times=frozenset(at_times),
@@ -89,7 +92,8 @@ def of_loads(free: Trials, plateau: Trials) -> Context:
         held_at_least={key: h.least for key, h in held.items()},
         together=together(plateau),
         used_pct=_used(plateau, "key"),
-        most_pct=_most(plateau),
+        least_pct={key: least for key, (least, _) in ends.items()},
+        most_pct={key: most for key, (_, most) in ends.items()},
         disks=disks(free, plateau),
         needed_pct=_needed(low, level),
         explained_pct=_explained(free, plateau, level),
@@ -153,13 +157,17 @@ def _used(trials: Trials, by: str) -> dict:
     return {name: float(np.mean(values)) for name, values in used.items()}
 
 
-def _most(trials: Trials) -> dict[Key, float]:
-    """Upper end of the 95 % interval of a resource's mean utilization over the trials; left out where it has none.
-    Beyond the knee throughput is level, and by the utilization law so is the use: each run shows another stretch of
-    it, and runs differ by more than the batches of each tell."""
+def _ends(trials: Trials) -> dict[Key, tuple[float, float]]:
+    """What a resource's mean utilization over the trials is at least, with 95 % confidence to that side, and the upper
+    end of its 95 % interval; left out where it has none. Beyond the knee throughput is level, and by the utilization
+    law so is the use: each run shows another stretch of it, and runs differ by more than the batches of each tell."""
     seen: dict[Key, list[Saturation]] = defaultdict(list)
     for _, found in trials:
         for s in found:
             seen[s.key].append(s)
-    ends = {key: mean_use(*some).high for key, some in seen.items()}
-    return {key: high for key, high in ends.items() if np.isfinite(high)}
+    ends = {}
+    for key, some in seen.items():
+        used = mean_use(*some)
+        if np.isfinite(used.high):  # of two runs, the ends of both are all that is known
+            ends[key] = (used.low if len(some) == 2 else lower_end(used), used.high)
+    return ends

@@ -87,13 +87,17 @@ def _full_together(a: list[Saturation], b: list[Saturation], load: Load, context
     text += f"; {used.text}"
     if used.grown:
         return Pair(UNTOLD, f"{text}, which fills neither: work costs more at this load, and where is not known")
-    piled = _piled_before(used, load, context)
+    piled, of_low = _piled_before(used, load, context), a if used.low is _top(a) else b
     if (1 + used.gain) * (1 + piled) - 1 <= COUNTS:
         if used.untold:
             text += f": no low load tells what is completed needs of {used.untold.name}, so it may have room"
             return Pair(UNTOLD, text)
+        most = _most_gain(used, of_low, context)
+        if (1 + most) * (1 + piled) - 1 > SURE_GAIN:
+            text += f": more of {used.high.name} alone could bring {100 * most:.1f} % by the interval of that use"
+            return Pair(UNTOLD, f"{text}, so {used.low.name} may have room")
         return Pair("simultaneous", text)
-    least = _least_gain(used, a if used.low is _top(a) else b, context)
+    least = _least_gain(used, of_low, context)
     sure = OUTGROWN_PCT / 100 - 1 if used.by_completed else SURE_GAIN
     if min(used.gain, least) < sure:  # short runs show two that limit alike used 99 and 93 %
         return Pair(UNTOLD, f"{text}: {_may_bring(used, piled, least)}, so both may limit")
@@ -132,6 +136,16 @@ def _least_gain(used: _Used, of_low: list[Saturation], context: Context) -> floa
     most = max((context.most_pct.get(s.key, 0.0) for s in of_low), default=0.0)
     most = min(most, used.low_pct) if used.by_completed else most
     return used.high_pct / min(most, used.high_pct) - 1 if most > 0 else used.gain
+
+
+def _most_gain(used: _Used, of_low: list[Saturation], context: Context) -> float:
+    """By the lower end of the same interval: that of short runs may leave room. What a pool is used says nothing."""
+    if used.by_completed or used.low.resource in SOFT:
+        return used.gain
+    known = [s for s in of_low if s.key in context.least_pct]
+    below = float(np.mean([context.used_pct[s.key] - context.least_pct[s.key] for s in known])) if known else 0.0
+    least = used.low_pct - max(0.0, below)
+    return used.high_pct / least - 1 if least > 0 else float("inf")
 
 
 def _may_bring(used: _Used, piled: float, least: float) -> str:

@@ -1,5 +1,5 @@
 """Reports and maps without the files of their pictures, for tests of what they say: each figure is drawn once, into the
-page, and not in two more formats, which is half of the work. The files are tested where they are looked at
+page, and not in two more formats, which is two fifths of the work. The files are tested where they are looked at
 (report/test_report.py), and written by the program itself in demo/test_demo.py and store/test_store.py."""
 
 from __future__ import annotations

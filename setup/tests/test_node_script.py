@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -44,6 +45,45 @@ def test_without_an_answer_no_node_is_forgotten(node, tmp_path, command):
     assert "error: Incus does not answer, so nobody knows which nodes there are: run make setup" in done.stderr
     assert (tmp_path / "state/local/nodes/db1").exists()
     assert command[0] == "create" or (tmp_path / "state/local/nodes/db1/made").exists()
+
+
+TWO_NODES = """#!/bin/sh
+# web1, which {other} made, and cache1, of which nobody knows; what is deleted is gone
+case "$*" in
+  *"delete --force web1"*) touch {other}/web1;;
+  *"delete --force cache1"*) touch {other}/cache1;;
+  *" list "*) for node in web1 cache1; do [ -e {other}/$node ] || echo $node; done;;
+  *"config get web1 user.ntier.state"*) echo {other};;
+esac
+"""
+
+
+def test_beside_nodes_of_another_state_its_owner_s_command_is_named(node, tmp_path):
+    other = tmp_path / "another state"
+    other.mkdir()
+    done = node(TWO_NODES.format(other=shlex.quote(str(other))), "guard")
+    assert done.returncode == 1
+    named = f"web1 are of NTIER_STATE={other}, perhaps at work: wait for it, or remove them with  NTIER_STATE="
+    assert f"{named}{str(other).replace(' ', chr(92) + ' ')} make down ;" in done.stderr
+    assert "nobody knows whose cache1 are: if another NTIER_STATE made them, use its make down" in done.stderr
+    assert list(other.iterdir()) == [], "nothing was removed"
+
+
+def test_what_is_removed_is_not_of_another_state_that_has_it(node, tmp_path):
+    other = tmp_path / "other"
+    (other / "local/nodes/web1").mkdir(parents=True)
+    done = node(TWO_NODES.format(other=other), "clear")
+    assert (done.returncode, done.stderr) == (0, f"node web1 stays: it is of NTIER_STATE={other}\n")
+    assert ((other / "web1").exists(), (other / "cache1").exists()) == (False, True)
+    (other / "local/nodes/web1").rmdir()
+    node(TWO_NODES.format(other=other), "clear")
+    assert (other / "web1").exists(), "nobody has it any more"
+
+
+def test_a_node_says_which_state_made_it(node, tmp_path):
+    said = tmp_path / "said"
+    node(f'#!/bin/sh\necho "$*" >>{said}\n{NO_KEYS.partition(chr(10))[2]}', "create", "web1", "web", "198.18.1.2")
+    assert f"--config user.ntier.state={tmp_path / 'state'} " in said.read_text()
 
 
 def test_a_node_that_takes_no_keys_fails_at_once_and_no_private_key_lies_around(node, tmp_path):

@@ -6,7 +6,8 @@
 #                                brings stopped and vanished nodes back; NTIER_SPECS has a line
 #                                "NAME IMAGE ADDRESS MEMORY NETWORK" for each
 #   node.sh known-hosts NAME...  the host keys of these nodes into local/known_hosts
-#   node.sh clear                removes every node of the project, ours or not (make down)
+#   node.sh clear                removes every node of the project (make down), but those that another state on this
+#                                machine has
 # NTIER_STATE: the machine-wide state. Every node that we begin to make has a folder there, so that whatever a killed
 # run leaves behind is known to be ours; the file `made` in it says that the node was finished, and from what.
 set -euo pipefail
@@ -15,6 +16,7 @@ state=${NTIER_STATE:-/var/lib/ntier}
 nodes=${NTIER_NODES:-$state/local/nodes}
 project=${NTIER_NAME:-ntier} # this and the next are others in the tests
 gateway=${NTIER_GATEWAY:-198.18.0.1}
+mark=user.ntier.state # of each node: the NTIER_STATE that made it
 wait_seconds=30 # a node answers after 1-2 s; more only if the machine is very busy
 
 fail() { printf 'error: %s\n' "$1" >&2; exit 1; }
@@ -45,7 +47,7 @@ create() {
   mac=$(printf '02:00:%02x:%02x:%02x:%02x' ${address//./ })
   [[ $memory == - ]] || options+=(--config "limits.memory=$memory")
   [[ $network == - ]] || options+=(--device "eth0,limits.ingress=$network")
-  launch "$image" "$name" --config "environment.NTIER_ADDRESS=$address/16" \
+  launch "$image" "$name" --config "$mark=$state" --config "environment.NTIER_ADDRESS=$address/16" \
     --config "environment.NTIER_GATEWAY=$gateway" --device "eth0,hwaddr=$mac" "${options[@]}"
   shape "$name" "$network"
   put_keys "$name" "$key" || fail "node $name does not take its keys: incus --project $project console $name --show-log"
@@ -150,14 +152,37 @@ guard() {
     fi
   done
   for pid in "${pids[@]}"; do wait "$pid" || fail 'a node of the deployment does not come back'; done
-  ((${#strangers[@]} == 0)) ||
-    fail "Incus project $project has nodes that this deployment did not make: ${strangers[*]}. Remove them with  make down"
+  ((${#strangers[@]} == 0)) || refuse "${strangers[@]}"
+}
+
+owner() { incus config get "$1" "$mark" 2>/dev/null || true; } # empty: not known, as of nodes that others made
+
+refuse() { # beside nodes that this state does not have
+  local name other said='' nobody=()
+  local -A of=()
+  for name; do
+    other=$(owner "$name")
+    if [[ -n $other && $other != "$state" ]]; then of[$other]+="${of[$other]:+ }$name"; else nobody+=("$name"); fi
+  done
+  for other in "${!of[@]}"; do
+    said+=" ${of[$other]} are of NTIER_STATE=$other, perhaps at work: wait for it, or remove them with  NTIER_STATE=$(printf %q "$other") make down ;"
+  done
+  ((${#nobody[@]} == 0)) ||
+    said+=" nobody knows whose ${nobody[*]} are: if another NTIER_STATE made them, use its make down; if nobody needs them, remove them with  make down ;"
+  fail "Incus project $project has nodes that NTIER_STATE=$state did not make, and one deployment has the machine:${said% ;}"
 }
 
 clear_all() {
-  local name there
+  local name there other
   there=$(present) || fail "$silent"
-  for name in $there; do (remove "$name"); done
+  for name in $there; do
+    other=$(owner "$name")
+    if [[ -n $other && $other != "$state" && -d $other/local/nodes/$name ]]; then
+      printf 'node %s stays: it is of NTIER_STATE=%s\n' "$name" "$other" >&2
+    else
+      (remove "$name")
+    fi
+  done
   rm -f "$nodes"/*/made # should Terraform's state still have them, the guard makes them again
   rmdir "$nodes" 2>/dev/null || true
 }

@@ -69,6 +69,18 @@ def test_doctor_asks_for_the_controllers_of_version_1(monkeypatch, tmp_path):
     assert (local_doctor.cgroups().level, local_doctor.cgroups().detail) == ("ok", "version 1")
 
 
+def test_doctor_does_not_send_who_is_not_root_to_the_set_up(monkeypatch, tmp_path):
+    (tmp_path / "incus").write_text("#!/bin/sh\necho 'Error: You do not have the needed permissions' >&2\nexit 1\n")
+    (tmp_path / "incus").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    paths = Paths.find(str(tmp_path / "results"))
+    lab = Lab(Runner(), paths, Local(Runner(), paths), Screen())
+    monkeypatch.setattr(local_doctor.os, "geteuid", lambda: 1000)
+    assert (local_doctor.incus(lab).detail, local_doctor.incus(lab).mend) == ("only root may ask it", "run with sudo")
+    monkeypatch.setattr(local_doctor.os, "geteuid", lambda: 0)
+    assert local_doctor.incus(lab).mend == "make setup"
+
+
 def test_doctor_looks_where_images_and_nodes_are(monkeypatch, tmp_path):
     """In Incus' file, not in the state; what the file takes already needs no room again."""
     pool = tmp_path / "incus/disks/ntier.img"

@@ -23,6 +23,8 @@ OPTIONAL = {
 }
 MS = (1e11, 1e14)
 """1973 to 5138 in milliseconds; seconds are less, microseconds are more."""
+DATES = ": milliseconds since 1970, which JMeter writes with -Jjmeter.save.saveservice.timestamp_format=ms"
+"""Of a file with dates, as jmeter.properties suggests them."""
 _TRANSACTION = "Number of samples in transaction"
 """How JMeter begins the response message of a transaction controller's sample."""
 _NUMBERED = re.compile(r"((?:-\d+)+)$")
@@ -43,7 +45,10 @@ def jtl(path: Path, *, stamp: str = "start") -> pd.DataFrame:
     by their names. Raises DataError naming file, line and column, also for XML and for a file
     without header."""
     delimiter = _delimiter(path, header_line(path))
-    raw = read_csv(path, NEEDED, optional=OPTIONAL, delimiter=delimiter, strict=True)
+    try:
+        raw = read_csv(path, NEEDED, optional=OPTIONAL, delimiter=delimiter, strict=True)
+    except DataError as error:
+        raise DataError(f"{error}{DATES}" if ": timeStamp is '" in str(error) else str(error)) from None
     success = raw["success"].str.lower()
     for wrong, name, expected in (
         (~success.isin(["true", "false"]), "success", "true or false"),

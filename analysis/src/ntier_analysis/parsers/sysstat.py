@@ -103,10 +103,12 @@ def sysstat(
             intervals.append(interval)
             for key, value in _values(record, own_machine, network_bits_s):
                 if not isinstance(value, int | float):
-                    raise TypeError(f"{' '.join(key[:3])}: {str(value)[:40]!r} is no number")
+                    raise ValueError(f"{' '.join(key[:3])}: {str(value)[:40]!r} is no number")
                 wide.setdefault(key, {})[number] = value
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise DataError(f"{path}: record {number + 1}: {type(error).__name__} {error}") from error
+            said = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
+            said = f"a figure is no number ({said})" if isinstance(error, TypeError) else said
+            raise DataError(f"{path}: record {number + 1}: {said}") from error
     t = np.array(times, dtype=float)
     late = _late(path, t)
     left_out = _unused_loops(wide) | _partitions({item for resource, item, *_ in wide if resource == "disk"})
@@ -172,7 +174,7 @@ def _host(path: Path, content: bytes) -> dict[str, Any]:
 def _time(stamp: dict[str, Any]) -> tuple[float, float]:
     # 12.6 and earlier say "utc": 1, later ones "tz": "UTC"
     if stamp.get("utc") != 1 and stamp.get("tz") != "UTC":
-        raise ValueError("the times are local; convert with TZ=UTC")
+        raise ValueError("the times are local, expected UTC: TZ=UTC sadf -j FILE -- -A writes them so")
     moment = datetime.fromisoformat(f"{stamp['date']}T{stamp['time']}").replace(tzinfo=UTC)
     # Told in whole seconds; 0 is less than half of one, after a record that came late.
     return moment.timestamp(), float(stamp["interval"]) or 0.25

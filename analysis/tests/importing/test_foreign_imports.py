@@ -80,6 +80,22 @@ def test_stolen_time_makes_an_import_invalid(tmp_path, stolen_pct, valid):
         assert set(trials["invalid_reasons"]) == {"host_robbed"}
 
 
+@pytest.mark.parametrize(("apart_pct", "valid"), [(0.0, False), (0.1, True)])
+def test_one_machine_under_two_names_makes_an_import_invalid(tmp_path, apart_pct, valid):
+    """The database's machine is told as the middleware's, too: its CPU would limit in both tiers."""
+    tables = good.files()
+    samples = tables["samples"]
+    mine = samples[samples["node"] == "db1"]
+    again = mine.assign(node="middleware1", tier="middleware", value=mine["value"] - apart_pct)
+    tables["samples"] = pd.concat([samples[samples["tier"] != "middleware"], again], ignore_index=True)
+    verdict = judged(tmp_path, tables)
+    trials = read_table(tmp_path / "store", "trials")
+    assert trials["valid"].all() == valid
+    assert (verdict.verdict == "unknown") == (not valid)
+    if not valid:
+        assert set(trials["invalid_reasons"]) == {"same_machine"}
+
+
 @pytest.mark.parametrize(
     ("sent_kib", "used_pct", "known"), [(2000.0, 0.0, False), (2000.0, 1.6, True), (5.0, 0.0, True)]
 )

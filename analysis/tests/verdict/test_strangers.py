@@ -136,5 +136,15 @@ def test_a_maximum_of_users_who_were_not_there_throughout_is_a_lower_bound(share
     assert said(found, "the answers account for 75 % of the users") == at_least
 
 
+def test_a_load_whose_users_were_not_all_there_does_not_lower_the_maximum():
+    """15/s by the load generator that stopped, 20 by three others."""
+    free = [trial(n, n / 7.02, 0.02, resource("db1", mean=5 * n / 7.02)) for n in (30, 60)]
+    found = judge_sweep("s", "1/1/1/1M", [*free, *(served(n, 1.0) for n in (200, 210, 230)), served(220, 0.75)])
+    assert (found.at_least, named(found)) == (False, [("db", "cpu")])
+    assert found.max_throughput.value == pytest.approx(20.0, rel=0.01)
+    assert said(found, "u00220 (75 %) not counted for the maximum")
+    assert found.plateau_users == (200, 210, 230)
+
+
 def test_dependence_of_few_samples_is_not_known_to_be_none():
     assert np.isnan(dependence(np.ones(12), np.ones(12), 5.0).lift)

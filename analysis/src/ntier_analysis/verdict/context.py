@@ -27,7 +27,8 @@ class Context:
     `held_longer`: pools -> how many times longer a place is held on the plateau than at low load, at most (left out if
     nobody knows); `held_at_least`: the least that it may be;
     `together`: pools whose holders wait for one thing whenever the system stands still; `used_pct`: resource of a node
-    -> mean utilization over the plateau; `least_pct`: what that is at least, with 95 % confidence to that side;
+    -> mean utilization over the plateau; `least_pct`: what that is at least, with 95 % confidence to that side,
+    by all of it or by its highest load (of two that limit alike, the one before fills up as users become more);
     `most_pct`: the upper end of its 95 % interval; `disks`: what is known of the room of those that read full;
     `needed_pct`: resource -> mean use that the plateau's throughput needs, by that at low loads; `explained_pct`: the
     most that it, or the requests to the node, need by any load that loses nothing; `level`: that throughput;
@@ -82,7 +83,7 @@ def of_loads(free: Trials, plateau: Trials) -> Context:
     once = set.union(*full)
     at_times = {group for group in once if _requests_may_fill(group, outgrown, level)}
     held = held_longer(low, plateau)
-    ends = _ends(plateau)
+    ends, at_most_users = _ends(plateau), _ends([t for t in plateau if t[0].level == plateau[-1][0].level])
     return Context(
         full_anyway=frozenset(once - at_times),
         full_at_times=frozenset(at_times),
@@ -92,7 +93,7 @@ def of_loads(free: Trials, plateau: Trials) -> Context:
         held_at_least={key: h.least for key, h in held.items()},
         together=together(plateau),
         used_pct=_used(plateau, "key"),
-        least_pct={key: least for key, (least, _) in ends.items()},
+        least_pct={key: max(least, at_most_users.get(key, (0.0, 0.0))[0]) for key, (least, _) in ends.items()},
         most_pct={key: most for key, (_, most) in ends.items()},
         disks=disks(free, plateau),
         needed_pct=_needed(low, level),

@@ -79,7 +79,7 @@ def measure_plateau(
 ) -> list[TrialData]:
     """Pools the loads beyond the knee, and says whether the knee is bracketed. Returns those that count."""
     alone_s = members[0].load.alone_s
-    members = _without_unfinished(members)
+    members, unaccounted = _accounted(_without_unfinished(members))
     found, p = pooled(members)
     retrograde = None
     while len(members) > MIN_PLATEAU and levels(members) > 1 and surely_differ(p) and falls(members):
@@ -99,6 +99,8 @@ def measure_plateau(
             knee_users(found.high, alone_s, most_s) / scale,
         )
     _describe(result, valid, members, p)
+    if unaccounted:
+        result.evidence.append(_left_out(unaccounted))
     if not accounted:
         result.evidence.append(_lower_bound(members))
     _bracket(result, valid, scale, low_loads, r0=base_s > 0)
@@ -114,6 +116,18 @@ def _without_unfinished(members: list[TrialData]) -> list[TrialData]:
     while levels(members) > 1 and not members[-1].load.settled and surely_differ(pooled(members)[1]) and falls(members):
         members = without_highest(members)
     return members
+
+
+def _accounted(members: list[TrialData]) -> tuple[list[TrialData], list[TrialData]]:
+    """Those that count for the maximum, and those that do not: beside trials whose answers account for the users, one
+    whose answers do not, and that serves less by what counts and no chance makes. What it serves is a lower bound
+    (perhaps not all users were there throughout), which cannot lower the maximum."""
+    told = [t for t in members if t.load.model is not LoadModel.CLOSED or t.load.accounted]
+    if not told or len(told) == len(members) or not surely_differ(pooled(members)[1]):
+        return members, []
+    least = (1 - COUNTS) * np.mean([t.load.throughput_per_s for t in told])
+    kept = [t for t in members if t in told or t.load.throughput_per_s >= least]
+    return kept, [t for t in members if t not in kept]
 
 
 def surely_differ(p: float) -> bool:
@@ -199,6 +213,15 @@ def _lower_bound(members: list[TrialData]) -> str:
     return (
         f"beyond the knee the answers account for {100 * known:.0f} % of the users (N/(Z+R)): requests pile up, or not "
         "all users were there throughout (the load generator may have stopped early); the maximum is at least this"
+    )
+
+
+def _left_out(unaccounted: list[TrialData]) -> str:
+    """What does not count for the maximum beside trials whose answers account for the users."""
+    some = ", ".join(f"{t.load.trial} ({100 * (1 - t.load.unmet):.0f} %)" for t in unaccounted)
+    return (
+        f"{some} not counted for the maximum: the answers account for so many of the users only (N/(Z+R)), as if not "
+        "all were there throughout, and less is served than in the others"
     )
 
 

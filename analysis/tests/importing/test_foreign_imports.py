@@ -80,6 +80,19 @@ def test_stolen_time_makes_an_import_invalid(tmp_path, stolen_pct, valid):
         assert set(trials["invalid_reasons"]) == {"host_robbed"}
 
 
+@pytest.mark.parametrize(
+    ("topology", "verdict"), [("my shop", "unknown"), ("1/1/1/1M", "unknown"), ("1/1/1/0", "hidden")]
+)
+def test_nothing_is_hidden_in_an_import_that_does_not_say_which_servers_there_are(tmp_path, topology, verdict):
+    """The database's CPU limits, and nobody measured it: another company's, say."""
+    tables = good.files()
+    tables["samples"] = tables["samples"][tables["samples"]["node"] != "db1"]
+    tables["trials"]["topology"] = topology
+    found = judged(tmp_path, tables)
+    assert (found.verdict, found.bottlenecks) == (verdict, [])
+    assert any("say which servers the system has" in text for text in found.next) == (topology == "my shop")
+
+
 @pytest.mark.parametrize(("apart_pct", "valid"), [(0.0, False), (0.1, True)])
 def test_one_machine_under_two_names_makes_an_import_invalid(tmp_path, apart_pct, valid):
     """The database's machine is told as the middleware's, too: its CPU would limit in both tiers."""

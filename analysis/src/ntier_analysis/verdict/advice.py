@@ -13,7 +13,7 @@ from ntier_analysis.verdict.disks import Room
 from ntier_analysis.verdict.doubts import SHOWS
 from ntier_analysis.verdict.load import COUNTS, Bottleneck, Load, depth, is_server
 from ntier_analysis.verdict.lowest import unproved
-from ntier_analysis.verdict.outside import outside_full
+from ntier_analysis.verdict.outside import UNLISTED, outside_full
 from ntier_analysis.verdict.plateau import BELOW, FAR
 from ntier_analysis.verdict.saturation import Saturation
 from ntier_analysis.verdict.trial import COARSE_S, unmeasured
@@ -70,6 +70,8 @@ def _names(some: list[Load]) -> str:
 def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], context: Context) -> list[str]:
     some, imported = members or valid, valid[0].imported
     texts = [*_outside(some, context), *_higher(result, members)]
+    if any(UNLISTED in v.evidence for _, v in result.trials):
+        texts.append("say which servers the system has: its tiers, and a topology that counts their nodes (1/2/1)")
     missing = sorted({n for t in some for n in unmeasured([s for s in t.saturations if is_server(s.tier)], t.nodes)})
     if missing:
         texts.append(f"measure the CPU of {', '.join(missing)}")

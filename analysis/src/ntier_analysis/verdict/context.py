@@ -35,7 +35,7 @@ class Context:
     `order`: tiers from the client inwards; `levels_off`: other loads show that
     throughput no longer grows as the law says, so that what is lost is lost by waiting; `growth`: trial -> d ln X / d
     ln N from a lower load; `outdone`: trial -> throughput of the best higher load, in times of its own; `cores`: node
-    -> CPU capacity, where it is known."""
+    -> CPU capacity, where it is known; `nodes_told`: it is known which servers the system has."""
 
     full_anyway: frozenset[Group] = frozenset()
     full_at_times: frozenset[Group] = frozenset()
@@ -56,6 +56,7 @@ class Context:
     growth: dict[str, float] = field(default_factory=dict)
     outdone: dict[str, float] = field(default_factory=dict)
     cores: dict[str, float] = field(default_factory=dict)
+    nodes_told: bool = True
 
     def is_full_anyway(self, s: Saturation) -> bool:
         """Whether something else than the requests fills it: its tier was full at a load that loses nothing, or itself

@@ -57,3 +57,5 @@ class TrialData:
     """Tiers that have as many nodes as the system allows."""
     imported: bool = False
     """Whether it was measured elsewhere."""
+    nodes_told: bool = True
+    """Whether it is known which servers the system has."""

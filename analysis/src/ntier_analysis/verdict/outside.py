@@ -1,7 +1,5 @@
-"""What is not the system's own and has no room: then it is not known what the system could do.
-
-The network of the load generator, or the host of all nodes, holds up the users as anything hidden in the system
-does."""
+"""What holds up the users as anything hidden in the system does, and is outside of what was measured of it: the network
+of the load generator or the host of all nodes, if these have no room; and a server that nobody told."""
 
 from __future__ import annotations
 
@@ -12,6 +10,11 @@ from ntier_analysis.verdict.context import NO_ROOM_PCT, Context
 from ntier_analysis.verdict.disks import Room
 from ntier_analysis.verdict.load import is_server
 from ntier_analysis.verdict.saturation import Saturation
+
+UNLISTED = (
+    "which servers the system has is not told (by its tiers, or by a topology that counts their nodes): whether one "
+    "that nobody measured limits, or something hidden in the others, is unknown"
+)
 
 
 def outside_full(found: list[Saturation], context: Context) -> list[Saturation]:
@@ -25,6 +28,11 @@ def crowded(found: list[Saturation], context: Context) -> str:
         return ""
     used = " and ".join(f"{s.name} is used {s.utilization_mean_pct:.0f} %" for s in full)
     return f"{used}, and that is not the system's own: whether it limits, or something hidden in the system, is unknown"
+
+
+def unlisted(context: Context) -> str:
+    """Why nothing need be hidden in the servers that were measured; '' if it is known that these are all."""
+    return "" if context.nodes_told else UNLISTED
 
 
 def _no_room(s: Saturation, context: Context) -> bool:

@@ -80,6 +80,7 @@ def _judge_loads(
         growth={} if open_load else growths(valid),
         outdone={} if open_load else outdone(valid),
         cores=valid[0].capacity_cores if valid else {},
+        nodes_told=all(t.nodes_told for t in valid),
     )
     judged = [(t.load, judge_trial(t.load, t.saturations, t.nodes, base.of(t.load), context)) for t in ordered]
     result = SweepVerdict(sweep, topology, "unknown", trials=judged)

@@ -16,6 +16,7 @@ from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.described import by_load, system_of
 from ntier_analysis.setting import by_make, is_imported
 from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, batch_rates
+from ntier_analysis.validity.imported import counts_of
 from ntier_analysis.validity.loads import VISITS
 from ntier_analysis.validity.sweep import STEADY_CHECKS, steadiness, sweep_checks, unused_checks
 from ntier_analysis.validity.sweep import table as check_table
@@ -176,7 +177,8 @@ def trial_data(
         trial = _data(load, found[name], rows if measured else None, own, order)
         counts = Counter(trial.nodes.values())
         complete = frozenset(tier for tier, most in at_most.items() if counts[tier] >= most)
-        data.append(replace(trial, complete=complete, imported=elsewhere))
+        told = not elsewhere or _lists_servers(row, own)
+        data.append(replace(trial, complete=complete, imported=elsewhere, nodes_told=told))
     return data, found
 
 
@@ -205,6 +207,12 @@ def stood_still(load: Load, found: list[Saturation], order: tuple[str, ...]) -> 
     # how few visit a tier behind a cache, and wait for it, their mean does not tell
     untold = load.done_s is not None and load.spans is None
     return replace(load, pauses=paused) if untold or waited_through(paused, found, load, order) else load
+
+
+def _lists_servers(row: pd.Series, nodes: pd.DataFrame) -> bool:
+    """Whether an import says which servers the system has: by its tiers, or by a topology that counts their nodes."""
+    listed = row.get("tiers")
+    return bool(pd.notna(listed) and listed) or counts_of(str(row["topology"]), "", nodes["tier"]) is not None
 
 
 def _order(row: pd.Series) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from ntier_analysis.verdict.exact import as_expected
 from ntier_analysis.verdict.full_together import UNTOLD, pair_of, plateau_use
 from ntier_analysis.verdict.load import COUNTS, Bottleneck, Load, Verdict, is_server
 from ntier_analysis.verdict.moves import moves
-from ntier_analysis.verdict.outside import crowded
+from ntier_analysis.verdict.outside import crowded, unlisted
 from ntier_analysis.verdict.reasoning import law, nobody_waits, not_hidden, untold
 from ntier_analysis.verdict.relief import limiting_replicas
 from ntier_analysis.verdict.saturation import GRID_S, THRESHOLD, Saturation, mean_use
@@ -83,7 +83,7 @@ def judge_trial(
         return Verdict("none", evidence=evidence, lost=lost)
     if not seen.named:
         judged = _without_cause(load, servers, nodes, lost, evidence, context, stops, base_s, waits)
-        if judged.verdict == "hidden" and (why := crowded(found, context)):
+        if judged.verdict == "hidden" and (why := crowded(found, context) or unlisted(context)):
             judged = replace(judged, verdict="unknown", evidence=[*judged.evidence, why])
     else:
         judged = _with_causes(load, seen, servers, nodes, lost, evidence, context, waits)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ntier_analysis.comparison.sweeps import interleaved
+from ntier_analysis.statistics import distributions as stats
 from ntier_analysis.statistics import ratios
 from ntier_analysis.statistics.throughput import BATCHES
 from ntier_analysis.statistics.values import CONFIDENCE, Interval, Ratio

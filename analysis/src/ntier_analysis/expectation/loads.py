@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ntier_analysis.described import objectives_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.quantity import UNKNOWN, Quantity, at_least, measured
 from ntier_analysis.objectives import in_time
+from ntier_analysis.statistics import distributions as stats
 from ntier_analysis.statistics.percentiles import percentile_interval, resolution_ms
 from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, of_batches, percentile
 from ntier_analysis.statistics.throughput import at_load as of_load

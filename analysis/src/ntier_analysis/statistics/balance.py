@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+
+from ntier_analysis.statistics import distributions as stats
 
 BATCHES = 10
 """Parts of the run phase whose shares give the interval, as for the throughput."""

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy import stats
 from scipy.sparse.csgraph import minimum_spanning_tree
 
+from ntier_analysis.statistics import distributions as stats
 from ntier_analysis.statistics.families import holm
 from ntier_analysis.statistics.values import CONFIDENCE, reach_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
+from ntier_analysis.statistics import distributions as stats
 from ntier_analysis.statistics.values import CONFIDENCE
 
 OFTEN = 0.8

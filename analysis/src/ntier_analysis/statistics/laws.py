@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
+from ntier_analysis.statistics import distributions as stats
 from ntier_analysis.statistics.throughput import of_batches, of_trials
 from ntier_analysis.statistics.values import Demand, Interval, above_zero
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import stats
 
+from ntier_analysis.statistics import distributions as stats
 from ntier_analysis.statistics.throughput import BATCHES
 from ntier_analysis.statistics.values import NAN, Interval, Ratio, estimated, same_within
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+
+from ntier_analysis.statistics import distributions as stats
 
 Array = npt.NDArray[np.float64]
 

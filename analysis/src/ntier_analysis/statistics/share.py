@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy import stats
 
+from ntier_analysis.statistics import distributions as stats
 from ntier_analysis.statistics.throughput import BATCHES, variance_of_mean
 
 POOL_FULL = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
+from ntier_analysis.statistics import distributions as stats
 from ntier_analysis.statistics.throughput import BATCHES, batch_rates
 
 LIMIT = 0.05

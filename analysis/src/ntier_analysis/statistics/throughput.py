@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
 
+from ntier_analysis.statistics import distributions as stats
 from ntier_analysis.statistics.values import CONFIDENCE, Interval, estimated, not_negative
 
 BATCHES = 10

@@ -8,7 +8,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
+
+from ntier_analysis.statistics import distributions as stats
 
 CONFIDENCE = 0.95
 NAN = math.nan

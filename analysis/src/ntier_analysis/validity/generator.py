@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy import stats
 
 from ntier_analysis.contracts import Outcome
 from ntier_analysis.parsers.client import driver_cpu, gc_pauses
+from ntier_analysis.statistics import distributions as stats
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.registry import Finding, check, exact, not_applicable, sampled, undecidable
 from ntier_analysis.wording import counted

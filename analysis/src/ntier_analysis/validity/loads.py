@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ntier_analysis.contracts import implied
 from ntier_analysis.contracts.system import NOT_TIERS, LoadModel
 from ntier_analysis.described import system_of
 from ntier_analysis.described import values as factor_values
+from ntier_analysis.statistics import distributions as stats
 from ntier_analysis.statistics import stationarity
 from ntier_analysis.statistics.throughput import BATCHES, variance_of_mean
 from ntier_analysis.validity.lines import Points

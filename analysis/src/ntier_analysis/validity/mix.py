@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ntier_analysis.contracts import Outcome
 from ntier_analysis.errors import DataError
 from ntier_analysis.parsers.csvfile import read_csv
+from ntier_analysis.statistics import distributions as stats
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.registry import Finding, check, exact, not_applicable, undecidable
 from ntier_analysis.wording import counted

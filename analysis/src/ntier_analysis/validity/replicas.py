@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ntier_analysis.contracts import Outcome
 from ntier_analysis.errors import DataError
+from ntier_analysis.statistics import distributions as stats
 from ntier_analysis.statistics.balance import natural
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.registry import SIGNIFICANT, Finding, check, exact, undecidable

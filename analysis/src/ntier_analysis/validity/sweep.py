@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ntier_analysis.contracts import Check, Outcome
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.described import system_of
+from ntier_analysis.statistics import distributions as stats
 from ntier_analysis.statistics import stationarity
 from ntier_analysis.statistics.throughput import BATCHES
 from ntier_analysis.validity.lines import Line, Points, fit, left_out

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy import stats
 
+from ntier_analysis.statistics import distributions as stats
 from ntier_analysis.verdict.load import COUNTS
 from ntier_analysis.verdict.saturation import THRESHOLD, Group, Saturation, means
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy import stats
 
 from ntier_analysis.errors import DataError
+from ntier_analysis.statistics import distributions as stats
 from ntier_analysis.statistics.foresight import Spread, half_width, spread
 from ntier_analysis.statistics.throughput import BATCHES
 from ntier_analysis.statistics.values import CONFIDENCE

@@ -90,14 +90,15 @@ def between_blocks(cores: float) -> Between:
     return Between(math.sqrt(excess / ((n - (sizes**2).sum() / n) / (k - 1))), freedom)
 
 
-def anchors(days: dict[str, str], scale: float, cores: float, blocks: Blocks) -> str:
+def anchors(rows: dict[str, dict[str, str]], scale: float, cores: float, blocks: Blocks) -> str:
     """The same cell, measured with each block: a table of its throughput (nominal) and of the CPU that its first tier
-    used, and how far each varies. `days`: sweep -> day; `cores`: of a node."""
+    used, and how far each varies. `rows`: of maxima.csv; `cores`: of a node."""
     found = [
-        (name, days[name], _mean(trials), mean_of_trials(front_cores(trials)))
+        (name, rows[name]["day"], Quantity(*(float(rows[name][key]) for key in ("max_per_s", "low", "high"))),
+         mean_of_trials(front_cores(trials)))
         for name, trials in _anchors(cores).items()
-        if name in days
-    ]
+        if name in rows
+    ]  # fmt: skip
     if len(found) < 2:
         return "None yet."
     lines = ["| block | day | interactions/s, nominal | CPU of the web server, cores |", "|---|---|--:|--:|"]
@@ -130,11 +131,6 @@ def missed(found: dict[str, Quantity], blocks: Blocks) -> int:
 
 def _ratio(upper: Quantity, lower: Quantity, between: Quantity | None) -> Quantity:
     return quotient(upper if between is None else quotient(upper, between), lower)
-
-
-def _mean(trials: pd.DataFrame) -> Quantity:
-    """Throughput of a sweep's trials, 1/s."""
-    return mean_of_trials(trials.loc[trials["tier"] == trials["tier"].iloc[0], "throughput_per_s"].to_numpy())
 
 
 def _ends(value: float, found: Quantity, times: float, decimals: int) -> str:

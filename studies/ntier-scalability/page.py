@@ -13,10 +13,12 @@ import math
 import re
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import costs
 import figures as drawn
+from costs import ANCHOR
 from ntier_analysis.comparison.values import has_valid_trial
 from ntier_analysis.expectation.claims import (
     Claim,
@@ -33,8 +35,8 @@ from ntier_analysis.expectation.claims import (
     write_parts,
 )
 from ntier_analysis.expectation.quantities import Facts, mean_throughput, read_facts
-from ntier_analysis.expectation.quantity import Quantity
-from ntier_analysis.expectation.sides import Blocks, Side, read_operands, with_ends, write_operands
+from ntier_analysis.expectation.quantity import Quantity, quotient
+from ntier_analysis.expectation.sides import Blocks, Operand, Side, read_operands, with_ends, write_operands
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.store.tables import sweeps
 from ntier_analysis.wording import counted
@@ -242,9 +244,8 @@ def claims() -> str:
 
 def page() -> str:
     """README.md with its made parts made anew."""
-    days = {name: row["day"] for name, row in rows().items()}
     made = {"figures": figures(), "pictures": pictures(drawn.drawings()), "mesh": mesh(), "costs": cost(),
-            "anchors": costs.anchors(days, SCALE, CORES, blocks()), "claims": claims()}  # fmt: skip
+            "anchors": costs.anchors(rows(), SCALE, CORES, blocks()), "claims": claims()}  # fmt: skip
     return filled((HERE / "README.md").read_text(), made)
 
 
@@ -255,7 +256,29 @@ def judged(store: Path) -> list[Claim]:
     kept = {key: known for key, known in read_operands(OPERANDS).items() if key in named}
     write_operands(kept | with_ends(operands_of(claims, store)), OPERANDS)
     verdicts = {name: row["limits"] for name, row in rows().items()}
-    return judge(claims, store, read_parts(OUTCOMES), read_operands(OPERANDS), verdicts)
+    return judge(claims, store, read_parts(OUTCOMES), of_maxima() | read_operands(OPERANDS), verdicts)
+
+
+def of_maxima() -> dict[tuple[str, str], Operand]:
+    """Maxima, and those in anchors, as sides of ratios: of sweeps that are gone, for a claim that is younger."""
+    beside, there, found = anchors(CLAIMS), rows(), {}
+    for name, row in there.items():
+        settings = {"scale": "0.15" if name.endswith(".s0_15") else f"{SCALE:g}", "data_profile": "small",
+                    "think_time_s": "7", "mix": "browse_only", "system": "unknown", "target": "unknown"}  # fmt: skip
+        sides = {"max_throughput": _maximum(row)}
+        if unit := there.get(beside.get(name, "")):
+            sides["max_throughput in anchors"] = quotient(sides["max_throughput"], replace(_maximum(unit), note=""))
+        found |= {(name, number): Operand(side, settings, row["day"]) for number, side in sides.items()}
+    return {key: side for key, side in found.items() if side.measured.low is not None}
+
+
+def _maximum(row: dict[str, str]) -> Quantity:
+    """Of a line of maxima.csv. An anchor's trials all lie beyond the knee: its mean is no lower bound."""
+    if not row["low"]:
+        return Quantity(math.nan, None, None)
+    least = row["at_least"] == "1" and ANCHOR not in row["sweep"]
+    value, low, high = (float(row[key]) for key in ("max_per_s", "low", "high"))
+    return Quantity(value, low, math.inf if least else high, "a lower bound" if least else "")
 
 
 def main(arguments: list[str]) -> None:

@@ -9,6 +9,7 @@ import pytest
 from ntier_analysis.demo import SWEEP
 from ntier_analysis.expectation import loads
 from ntier_analysis.expectation.expressions import evaluate
+from ntier_analysis.expectation.quantities import mean_throughput
 from ntier_analysis.expectation.quantity import mean_of_trials, quotient
 from ntier_analysis.expectation.saturations import saturation
 
@@ -123,10 +124,24 @@ def test_percentiles_of_two_repetitions_are_known_no_better_than_each():
 
 
 def test_trials_that_agree_in_all_digits_tell_no_error(facts):
-    trials = facts[SWEEP].trials.head(3).assign(throughput_per_s=50.0)
+    alone = {"throughput_low_per_s": np.nan, "throughput_high_per_s": np.nan}
+    trials = facts[SWEEP].trials.head(3).assign(throughput_per_s=50.0, **alone)
     assert evaluate("mean_throughput >= 10", replace(facts[SWEEP], trials=trials), facts[SWEEP].store).outcome == (
         "undecided"
     )
+
+
+def test_an_anchor_whose_trials_agree_by_chance_is_known_no_better_than_each_trial():
+    """83.55, 82.63 and 81.73/s, each +- 17 %: by what they differ by alone their mean was +- 2.7 %."""
+    half = 14.0
+    trials = pd.DataFrame({"valid": True, "throughput_per_s": [83.55, 82.625, 81.725]})
+    trials = trials.assign(throughput_low_per_s=trials["throughput_per_s"] - half,
+                           throughput_high_per_s=trials["throughput_per_s"] + half)  # fmt: skip
+    found = mean_throughput(trials)
+    assert (found.value - found.low) / found.value > 0.07
+    assert mean_throughput(trials.assign(valid=[True, False, None])).low is None, "one alone"
+    apart = mean_throughput(trials.assign(throughput_per_s=[50.0, 80.0, 110.0]))
+    assert apart.low == pytest.approx(80 - 4.303 * 30 / np.sqrt(3), abs=0.1)
 
 
 def test_two_trials_that_differ_decide_nothing_between_them():

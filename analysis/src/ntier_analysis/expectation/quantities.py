@@ -17,10 +17,11 @@ from ntier_analysis.described import factor_of, order_of, servers_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.cores import cores
 from ntier_analysis.expectation.loads import AT_LOAD, NO_TRIAL, at_load, trials_at
-from ntier_analysis.expectation.quantity import UNKNOWN, Quantity, mean_of_trials
+from ntier_analysis.expectation.quantity import UNKNOWN, Quantity, mean_of_trials, measured
 from ntier_analysis.expectation.saturations import saturation
 from ntier_analysis.expectation.with_disk import with_disk
 from ntier_analysis.statistics.throughput import BATCHES
+from ntier_analysis.statistics.throughput import at_load as of_load
 from ntier_analysis.store.tables import read_table
 from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.tables import as_json
@@ -138,11 +139,13 @@ def _cores(tier: str | None, facts: Facts, text: str) -> Quantity:
 
 def mean_throughput(trials: pd.DataFrame) -> Quantity:
     """Of all valid trials of a sweep, whose loads must all lie on one side of the knee for it to mean something: an
-    anchor's all lie beyond. The trials are the sample."""
-    values = trials.loc[trials["valid"].fillna(False).astype(bool), "throughput_per_s"].dropna().to_numpy(dtype=float)
-    if not len(values):
+    anchor's all lie beyond. The trials are the sample; three that agree by chance are known no better than each is."""
+    valid = trials[trials["valid"].fillna(False).astype(bool)].dropna(subset=["throughput_per_s"])
+    if valid.empty:
         return Quantity(math.nan, *UNKNOWN, "there is no valid trial")
-    return mean_of_trials(values, f"mean of {counted(len(values), 'trial')}")
+    values, low, high = (valid[f"throughput{end}_per_s"].to_numpy(dtype=float) for end in ("", "_low", "_high"))
+    note = f"mean of {counted(len(values), 'trial')}"
+    return measured(of_load(values, low, high), note) if len(values) > 1 else mean_of_trials(values, note)
 
 
 def invalid_trials(trials: pd.DataFrame) -> Quantity:

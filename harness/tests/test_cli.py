@@ -131,3 +131,17 @@ def test_what_follows_a_node_is_the_command_for_it(between, monkeypatch):
     monkeypatch.setattr("ntier_harness.commands.nodes.make_lab", lambda **_: None)
     cli.main(["shell", "client1", *between, "tar", "-x", "-C", "/root", "--target", "x"], standalone_mode=False)
     assert asked == ["client1", "tar", "-x", "-C", "/root", "--target", "x"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("ntier-analysis", "sql", "SELECT '≥' AS x", "--csv", "--store"), ("ntier", "driver", "check", "sh", "-c")],
+)
+def test_a_letter_that_the_output_lacks_ends_no_program(tmp_path, command):
+    (tmp_path / "trials").mkdir()
+    last = str(tmp_path) if command[0] == "ntier-analysis" else "echo ≥ 5; exit 1"
+    environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    program = NTIER.with_name(command[0])
+    done = subprocess.run([program, *command[1:], last], capture_output=True, env=environment, timeout=60)
+    assert b"Traceback" not in done.stderr, done.stderr.decode()
+    assert b"\\u2265" in done.stdout

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ntier_analysis.commands import data, pages, topologies, verdicts
-from ntier_analysis.errors import DataError, one_line
+from ntier_analysis.errors import DataError, one_line, print_anything
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -57,6 +57,8 @@ def standby() -> None:
 def main(words: list[str] | None = None, *, alone: bool = True) -> None:
     """Entry point: errors become one line and the promised exit code. `words`: instead of the program's arguments.
     Raises MemoryError unless `alone`: who stays up ends then."""
+    if alone:
+        print_anything()
     try:
         app(words)
     except DataError as error:

@@ -41,8 +41,9 @@ for command in (
 
 def main() -> None:
     """Entry point: errors become one line and the promised exit code."""
-    from ntier_analysis.errors import one_line
+    from ntier_analysis.errors import one_line, print_anything
 
+    print_anything()
     try:
         code = cli.main(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)

@@ -110,6 +110,12 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"unknown notebook {unknown[0]!r}; there are: {', '.join(known)}")
     if not (options.store / "trials").is_dir():
         parser.error(f"{options.store}: not a store; name another with --store, or make one with: make ingest")
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=options.out):
+            pass
+    except OSError as error:
+        parser.error(f"--out {options.out}: cannot be written ({error.strerror})")
     failed = 0
     for name in options.names or known:
         try:

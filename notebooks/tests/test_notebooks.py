@@ -148,7 +148,12 @@ def test_a_notebook_runs_again_only_if_something_changed(store, tmp_path, monkey
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"), [(["nope"], "unknown notebook 'nope'; there are: 01-densities"), ([], "not a store")]
+    ("arguments", "message"),
+    [
+        (["nope"], "unknown notebook 'nope'; there are: 01-densities"),
+        ([], "not a store"),
+        (["--out", "/dev/null/x"], "--out /dev/null/x: cannot be written (Not a directory)"),
+    ],
 )
 def test_wrong_requests_exit_with_2(arguments, message, tmp_path, store):
     where = store if arguments else tmp_path

@@ -8,12 +8,14 @@ import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
+import good_import
 import pandas as pd
 import pytest
 from ntier_analysis.cli import app
 from ntier_analysis.contracts.files import lines
 from ntier_analysis.errors import DataError
 from ntier_analysis.figures.waterfall import PARTS, waterfall
+from ntier_analysis.importing import import_folder
 from ntier_analysis.ingest import ingest_sweep
 from ntier_analysis.ondemand.slow import run
 from ntier_analysis.statistics.traces import BEHIND_WEB
@@ -95,6 +97,12 @@ def test_what_cannot_be_told_is_an_error(folder, tmp_path):
         run(store, SWEEP, "", 5, tmp_path, None, json=False)
     with pytest.raises(DataError, match=r"--out x\.gif: unknown format"):
         run(store, SWEEP, "", 5, None, Path("x.gif"), json=False)
+
+
+def test_an_import_is_not_asked_for_raw_files_that_it_cannot_have(tmp_path):
+    import_folder(good_import.write(tmp_path / "in", good_import.files()), tmp_path / "store")
+    with pytest.raises(DataError, match="s: imported; slow needs the logs of raw trials"):
+        run(tmp_path / "store", "s", "", 5, None, None, json=False)
 
 
 def test_a_client_that_logs_no_address_is_unknown_not_wrong(folder, tmp_path):

@@ -13,6 +13,7 @@ from ntier_analysis.ondemand.command import FORMATS, of_trial, write
 from ntier_analysis.ondemand.followed import called, clocks, on_one_clock, requests, traced_of, with_parts
 from ntier_analysis.places import raw_beside
 from ntier_analysis.report.data import SweepData, read_sweep
+from ntier_analysis.setting import IMPORTED
 from ntier_analysis.statistics.traces import BEHIND_WEB, Traced, course
 from ntier_analysis.statistics.waterfalls import with_requests
 from ntier_analysis.trial import RawTrial
@@ -50,6 +51,8 @@ def run(
     data = read_sweep(store, sweep, raw)
     chosen = of_trial(data, trial, data.interactions["trial"])
     source = data.raw_trials.get(chosen.trial)
+    if source is None and chosen.target == IMPORTED:
+        raise DataError(f"{sweep}: imported; slow needs the logs of raw trials, which an import does not have")
     if source is None:
         place = raw / sweep if raw else raw_beside(store, sweep)
         raise DataError(f"{place}: no raw files of {chosen.trial}; only they show single requests (--raw FOLDER)")

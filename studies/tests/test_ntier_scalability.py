@@ -16,7 +16,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from ntier_analysis.expectation import claims
 from ntier_analysis.expectation.quantity import Quantity, mean_of_trials
-from ntier_analysis.expectation.sides import Blocks, Side
+from ntier_analysis.expectation.sides import Blocks, Side, read_operands
 from ntier_analysis.figures.maps import NO_LIMIT, Grid, tint
 
 STUDY = Path(__file__).resolve().parents[1] / "ntier-scalability"
@@ -38,12 +38,17 @@ def test_every_place_of_the_map_is_in_a_claim():
     assert {cell.groups() for cell, _ in PARTS if cell} >= set(PAPER)
 
 
-@pytest.mark.parametrize("limits", ["single {}", "multi simultaneous {}", "multi alternating {}", "{}"])
-def test_a_place_shows_what_limits_and_not_how(monkeypatch, limits):
+@pytest.fixture
+def page(monkeypatch):
     monkeypatch.syspath_prepend(STUDY)
     found = importlib.util.spec_from_file_location("page_of_the_paper", STUDY / "page.py")
-    page = importlib.util.module_from_spec(found)
-    found.loader.exec_module(page)
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("limits", ["single {}", "multi simultaneous {}", "multi alternating {}", "{}"])
+def test_a_place_shows_what_limits_and_not_how(page, limits):
     for names in ("db cpu and middleware cpu", "unknown"):
         assert page.named(limits.format(names)) == names
 
@@ -176,3 +181,20 @@ def test_claims_reach_as_far_as_their_sentences():
     assert {"1-1-1-4P", "1-2-1-4P"} <= of["postgresql-ahead"]
     assert any("1-2-1-8ML" in text for _, text in CLAIMS["low-cost-nothing-helps-then"].parts)
     assert "80 %" not in CLAIMS["nine-databases-not-saturated"].says
+
+
+def test_what_is_kept_of_maxima_agrees_in_all_three_files(page):
+    """Verdicts stand in maxima.csv and in the outcomes, maxima in anchors in the operands, too."""
+    limits = {name: row["limits"] for name, row in page.rows().items()}
+    said = {(sweep, seen.seen) for (_, sweep, text), seen in claims.read_parts(STUDY / "outcomes.csv").items()
+            if text.startswith("verdict") and " of " not in text}  # fmt: skip
+    assert len(said) > 30
+    assert said == {(sweep, limits[sweep]) for sweep, _ in said}
+    kept, reckoned = read_operands(STUDY / "operands.csv"), page.of_maxima()
+    both = [key for key in kept if key in reckoned]
+    assert len(both) > 8
+    for key in both:
+        one, other = kept[key].measured, reckoned[key].measured
+        for end in ("low", "high"):
+            assert getattr(one, end) == pytest.approx(getattr(other, end), rel=0.02), key
+        assert one.value == pytest.approx(other.value, rel=0.01), key

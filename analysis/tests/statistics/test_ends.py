@@ -9,9 +9,11 @@ from ntier_analysis.statistics.stationarity import drift, start_excess
 from ntier_analysis.statistics.values import Ratio
 
 
-def test_the_saturation_of_two_runs_has_the_ends_of_both():
+def test_the_saturation_of_two_runs_has_the_ends_of_both_unless_these_lie_apart():
+    mean, low, high = pooled(np.array([0.5, 0.9]), np.array([0.25, 0.65]), np.array([0.75, 0.95]))
+    assert (mean, low, high) == pytest.approx((0.7, 0.25, 0.95))
     mean, low, high = pooled(np.array([0.5, 0.9]), np.array([0.45, 0.85]), np.array([0.55, 0.95]))
-    assert (mean, low, high) == pytest.approx((0.7, 0.45, 0.95))
+    assert (mean, low, high) == pytest.approx((0.7, 0.0, 1.0))
 
 
 def test_a_run_that_is_too_short_to_shift_tells_no_dependence():

@@ -89,7 +89,8 @@ def _pooled(rows: pd.DataFrame, trials: list[str]) -> tuple[Quantity, float]:
     missing = (rows["n_missing"] / (rows["n"] + rows["n_missing"])).to_numpy()
     value = rows["saturation"].to_numpy()
     low, high = (rows[f"saturation_{end}"].to_numpy() * (1 - missing) for end in ("low", "high"))
+    spread = spread_of(value, low, high + missing)
     mean, low, high = pooled(value, low, high + missing)
-    freedom = len(value) - 1 if 0 < mean - low <= spread_of(value) * (1 + 1e-9) else math.inf
+    freedom = len(value) - 1 if 0 < mean - low <= spread * (1 + 1e-9) else math.inf
     absent = 1 - len(rows) / len(trials)  # of these trials nothing is known
     return Quantity(mean, low * (1 - absent), high * (1 - absent) + absent), freedom

@@ -102,19 +102,22 @@ def effective_n(values: np.ndarray, share: float, changes: int, interval_s: floa
 def pooled(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[float, float, float]:
     """Mean share of several runs with its ends, of their shares with their own ends (k,). It covers what each run tells
     and what the runs differ by: from three on by Student's t. Of two that nearly always gives 0..1, so they have
-    the ends of both."""
+    the ends of both, unless these lie apart: then it is known that runs differ by more than each tells."""
     k, mean = len(values), float(values.mean())
     down, up = (float(np.sqrt((ends**2).sum()) / k) for ends in (values - low, high - values))
     if k == 2:
         down, up = max(down, mean - float(low.min())), max(up, float(high.max()) - mean)
-    down, up = (max(end, spread_of(values)) for end in (down, up))
+    down, up = (max(end, spread_of(values, low, high)) for end in (down, up))
     return mean, max(0.0, mean - down), min(1.0, mean + up)
 
 
-def spread_of(values: np.ndarray) -> float:
-    """Half-width of the interval of a mean by what the runs differ by, Student's t(k - 1); 0 of fewer than three."""
+def spread_of(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
+    """Half-width of the interval of a mean by what the runs differ by, Student's t(k - 1); 0 of one, and of two whose
+    own intervals (`low`, `high`) overlap."""
     k = len(values)
-    return float(stats.t.ppf(0.975, k - 1) * values.std(ddof=1) / np.sqrt(k)) if k > 2 else 0.0
+    if k < 2 or (k == 2 and low.max() <= high.min()):
+        return 0.0
+    return float(stats.t.ppf(0.975, k - 1) * values.std(ddof=1) / np.sqrt(k))
 
 
 @lru_cache(maxsize=4096)

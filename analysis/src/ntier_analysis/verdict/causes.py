@@ -61,7 +61,8 @@ WHOLE, MIN_SECONDS = 0.9, 5
 """A second saturated throughout, and how many of either kind the comparison by seconds needs."""
 EXPLAINS = 0.75
 """Share of the time that a cause must be saturated to explain all of it: of the run, where others are full anyway; of
-the time in which a pool above it is full; of that in which users wait, beside a disk that may be full."""
+the time in which a pool above it is full; of that in which users wait, beside a disk that may be full, or if it works
+in pauses (which count)."""
 HOST_CPU: Key = ("host", "cpu", "")
 AS_LONG = 1.2
 """A place in a pool that is held at most this many times as long as at low load waits for nothing deeper: the pool

@@ -10,8 +10,10 @@ from ntier_analysis.statistics.mva import Station, solve
 from ntier_analysis.statistics.share import saturation_share
 from ntier_analysis.statistics.throughput import Interval
 from ntier_analysis.verdict.base import base_response
+from ntier_analysis.verdict.context import Context
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.load import Bottleneck, Load
+from ntier_analysis.verdict.relief import limiting_replicas
 from ntier_analysis.verdict.replicas import with_replicas
 from ntier_analysis.verdict.saturation import THRESHOLDS, Saturation
 from ntier_analysis.verdict.sweep import judge_sweep
@@ -322,6 +324,9 @@ def test_replicas_of_one_that_had_no_room_are_judged_though_it_had_some_in_anoth
     ]  # fmt: skip
     (limit,) = judge_sweep("s", "1/1/1/2M", [*low, *runs]).bottlenecks
     assert limit.nodes == ("db1", "db2")
+    once = [resource("db1", full, 95), resource("db2", mean=60)]  # and hardly more than db2 in the other runs
+    usual = Context(used_pct={("db1", "cpu", ""): 62.0, ("db2", "cpu", ""): 60.0})
+    assert limiting_replicas(once[:1], once, usual) == []
 
 
 def swept(topology, maximum, verdict="single", tier="db"):

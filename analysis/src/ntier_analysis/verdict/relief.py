@@ -19,10 +19,14 @@ def limiting_replicas(named: list[Saturation], found: list[Saturation], context:
     """The resources among `found` of the same tier that limit too, although they are not `named`. Resources that limit
     for a part of the time (none has no room) are left as they are: their mean use does not show it."""
     group, keys = named[0].group, {s.key for s in named}
-    used = {s.key: context.used_pct.get(s.key, s.utilization_mean_pct) for s in found if s.resource not in SOFT}
-    most = max((used.get(key, 0.0) for key in keys), default=0.0)
-    # one that had no room in this run limits in it, though the runs beyond the knee together leave it a little
-    if most <= 0 or max(most, *(s.utilization_mean_pct for s in named)) < NO_ROOM_PCT:
+    here = {s.key: s.utilization_mean_pct for s in found if s.resource not in SOFT}
+    used = {key: context.used_pct.get(key, pct) for key, pct in here.items()}
+    if (
+        _most(used, keys) < NO_ROOM_PCT
+    ):  # though all runs beyond the knee leave it a little, it may have none in this one
+        used = here
+    most = _most(used, keys)
+    if most < NO_ROOM_PCT:
         return []
     tier = {s.key for s in found if s.group == group and s.key in used}
     shares = {key: pct / most for key, pct in used.items() if pct > 0}
@@ -32,6 +36,10 @@ def limiting_replicas(named: list[Saturation], found: list[Saturation], context:
         for s in found
         if s.key in tier - keys and (whole - _gain(shares, tier - {s.key})) * len(tier) >= PART * whole > 0
     ]
+
+
+def _most(used: dict[Key, float], keys: set[Key]) -> float:
+    return max((used.get(key, 0.0) for key in keys), default=0.0)
 
 
 def _gain(used: dict[Key, float], relieved: set[Key]) -> float:

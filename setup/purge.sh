@@ -76,6 +76,15 @@ elif [[ -e /var/lib/incus/disks/$name.img || -e $state/controller.digest ]]; the
   exit 1
 fi
 
+if [[ $incus_there ]] && exists "projects/$name"; then
+  for node in $(instances); do # node.sh notes which NTIER_STATE made it
+    other=$(ours config get "$node" user.ntier.state 2>/dev/null || true)
+    if [[ -n $other && $other != "$state" && -d $other/local/nodes/$node ]]; then
+      refuse "node $node is of another deployment, perhaps at work: wait for it, or remove its nodes with  NTIER_STATE=$(printf %q "$other") make down "
+    fi
+  done
+fi
+
 folders=() # of this checkout
 for folder in .venv build .terraform terraform/targets/local/.terraform terraform/modules/topology/.terraform; do
   [[ -e $folder ]] && folders+=("$folder")

@@ -54,6 +54,27 @@ def test_what_is_not_ours_stays_in_the_state(purge, tmp_path):
     assert "nothing is here" in purge("--yes").stdout
 
 
+def test_nodes_of_another_state_are_not_removed(purge, tmp_path):
+    other, asked = tmp_path / "other", tmp_path / "asked"
+    (other / "local/nodes/web1").mkdir(parents=True)
+    (tmp_path / "bin/incus").write_text(f"""#!/bin/sh
+echo "$*" >>{asked}
+case "$*" in
+  *" list "*) echo web1;;
+  *"config get web1 user.ntier.state"*) echo {other};;
+esac
+""")
+    done = purge("--yes")
+    assert done.returncode == 2
+    assert "node web1 is of another deployment, perhaps at work: wait for it, or remove its nodes with" in done.stderr
+    assert f"NTIER_STATE={other} make down" in done.stderr
+    assert (tmp_path / "state/local").exists()
+    assert "delete" not in asked.read_text()
+    (other / "local/nodes/web1").rmdir()  # nobody has it any more
+    purge("--yes")
+    assert "delete --force web1" in asked.read_text()
+
+
 def test_snapshots_that_cost_are_not_forgotten(purge, tmp_path):
     record = tmp_path / "state/hcloud/snapshots.json"
     record.parent.mkdir()

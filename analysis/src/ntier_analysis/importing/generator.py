@@ -245,13 +245,13 @@ def think_of(run: Run, load: Load, rows: list[dict]) -> tuple[str | None, float,
     wait_s = low["response_time_mean_ms"] / 1000
     done_per_s = low["throughput_per_s"] + (low.get("errors") or 0) / (low["run_end_s"] - low["run_start_s"])
     law_s = low["users"] / done_per_s - wait_s if done_per_s > 0 else float("nan")
-    measured = np.isfinite(load.think_s)
+    measured, lowest = np.isfinite(load.think_s), counted(low["users"], "user")
     think_s = load.think_s if measured else law_s
     if not np.isfinite(think_s):
         return model, THINK_S, ()
     if model is None and think_s < NO_THINK * wait_s:
         run.notices.append(
-            f"{load.name}: users do not think (of {low['users']} users, {1000 * think_s:.3g} ms against a response "
+            f"{load.name}: users do not think (of {lowest}, {1000 * think_s:.3g} ms against a response "
             f"time of {1000 * wait_s:.3g} ms): treated as workers (load model work); --load-model and --think-time "
             "set it"
         )
@@ -259,5 +259,5 @@ def think_of(run: Run, load: Load, rows: list[dict]) -> tuple[str | None, float,
     think_s = max(think_s, 0.0)
     if measured:
         return model, think_s, (f"the think time ({think_s:.3g} s: what k6's iterations took beside their requests)",)
-    told = f"{think_s:.3g} s: N/X - R at the lowest load, {low['users']} users, where the law then fits by itself"
+    told = f"{think_s:.3g} s: N/X - R at the lowest load, {lowest}, where the law then fits by itself"
     return model, think_s, (f"the think time ({told})",)

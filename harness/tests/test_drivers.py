@@ -257,7 +257,7 @@ def test_whether_work_of_its_own_amount_can_be_ended_is_unknown(quick):
     rule = "ends on SIGTERM"
     finding = examine(BROKEN, "work", last=rule, fault="own_amount")[rule]
     assert finding.kept is None
-    assert "ended by itself within 2.5 s of the start: exit code 0" in finding.said
+    assert "ended by itself within 2.8 s of the start: exit code 0" in finding.said
 
 
 def test_what_cannot_be_started_is_named(quick):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ntier_analysis.contracts.implied import TIERS
+from ntier_analysis.contracts.system import NOT_TIERS
 
 _NOTATION = re.compile(r"(\d+(?:[/-]\d+)*)([A-Za-z]*)")
 
@@ -25,3 +27,19 @@ class Layout:
         tiers = tuple(order.split(",")) if order else TIERS
         counts = [int(n) for n in re.split("[/-]", match[1])] if match else []
         return cls(tuple(zip(tiers, counts, strict=True)), match[2]) if match and len(tiers) == len(counts) else cls()
+
+
+def counts_of(topology: str, order: str, tiers: Iterable[str]) -> dict[str, int] | None:
+    """Nodes per tier, maybe none, by a topology whose numbers are those of `order` (joined by ','), or else of web,
+    app, middleware and db, unless one of the tiers has another name. `tiers`: of all nodes, also those that are no part
+    of the system. None: the topology does not tell."""
+    listed = listed_in(order)
+    counts = dict(Layout.of(topology, ",".join(listed)).nodes) if listed else {}
+    if not counts and (set(tiers) - set(NOT_TIERS)) | set(listed) <= set(TIERS):
+        counts = dict(Layout.of(topology).nodes)
+    return counts or None
+
+
+def listed_in(order: str) -> list[str]:
+    """Tiers that a user joined by ',', from the client inwards."""
+    return [t.strip() for t in order.split(",") if t.strip()]

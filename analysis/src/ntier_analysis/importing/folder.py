@@ -11,6 +11,8 @@ import pandas as pd
 import pyarrow as pa
 
 from ntier_analysis.contracts import implied
+from ntier_analysis.contracts.implied import TIERS
+from ntier_analysis.contracts.layout import counts_of, listed_in
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.described import repetitions
 from ntier_analysis.errors import DataError
@@ -22,7 +24,7 @@ from ntier_analysis.setting import THINK_DIFFERS
 from ntier_analysis.store.schema import TABLES, kinds
 from ntier_analysis.store.tables import locked
 from ntier_analysis.store.validation import ROUNDING, Place, validated
-from ntier_analysis.validity.imported import NO_SERVERS, W_A_C_D, counts_of, listed_in
+from ntier_analysis.validity.imported import NO_SERVERS
 from ntier_analysis.wording import counted
 
 REQUIRED = {
@@ -294,7 +296,7 @@ def _nodes(sweep: str, trials: pd.DataFrame, samples: pd.DataFrame, notices: lis
         lacking = ", ".join(t for t in own if t not in order) or "a tier twice"
         raise DataError(f"trials.csv: tiers is {listed!r} in sweep {sweep}, expected each tier of samples.csv once, "
                         f"from the client inwards; wrong: {lacking}")  # fmt: skip
-    if not order and not set(own) <= set(W_A_C_D):
+    if not order and not set(own) <= set(TIERS):
         notices.append(f"{sweep}: the order of the tiers {', '.join(own)} is unknown; add a column tiers to "
                        'trials.csv, from the client inwards: "frontend,backend,db"')  # fmt: skip
     wanted = counts_of(str(trials["topology"].iloc[0]), ",".join(order), own) or dict.fromkeys(order, 1)

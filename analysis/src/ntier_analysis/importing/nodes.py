@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from ntier_analysis.contracts.layout import counts_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.importing.loads import Part
 from ntier_analysis.importing.mapping import read_mapping
@@ -11,7 +12,6 @@ from ntier_analysis.importing.prometheus import scraped
 from ntier_analysis.importing.run import Run
 from ntier_analysis.importing.sysstat_files import read_node
 from ntier_analysis.importing.trials import unmeasured
-from ntier_analysis.validity.imported import counts_of
 from ntier_analysis.wording import moment
 
 

@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from ntier_analysis.contracts.files import read_text
+from ntier_analysis.contracts.implied import TIERS
+from ntier_analysis.contracts.layout import listed_in
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.errors import DataError
 from ntier_analysis.importing.mapping import NodeName
 from ntier_analysis.importing.sysstat_files import NodeFile
-from ntier_analysis.validity.imported import NO_SERVERS, W_A_C_D, listed_in
+from ntier_analysis.validity.imported import NO_SERVERS
 
 GENERATORS = ("jtl", "k6", "locust", "gatling")
 WHOLE, MOST = ("users", "rep"), 10**9
@@ -122,7 +124,7 @@ def check_request(run: Run) -> None:
         raise DataError(f"{run.loads}: names users and trials; --users (and trial of --runs) cannot be given with it")
     if run.load_model not in ("", *(m.value for m in LoadModel)):
         raise DataError(f"--load-model is {run.load_model!r}, allowed are closed, open and work")
-    of_their_own = any(f.tier not in (*W_A_C_D, *NO_SERVERS) for f in (*run.sa, *run.node)) or run.prometheus
+    of_their_own = any(f.tier not in (*TIERS, *NO_SERVERS) for f in (*run.sa, *run.node)) or run.prometheus
     if not run.topology or not (of_their_own or _TOPOLOGY.fullmatch(run.topology)):
         raise DataError(f"topology {run.topology!r}: expected numbers of nodes per tier, for example 1/2/1/2M")
     names = [file.node for file in run.sa]
@@ -141,5 +143,5 @@ def check_order(run: Run, tiers: list[str]) -> None:
     own, listed = [t for t in dict.fromkeys(tiers) if t not in NO_SERVERS], order(run)
     if listed and (len(set(listed)) < len(listed) or not set(own) <= set(listed)):
         raise DataError(f"--tiers is {run.tiers!r}, expected each of {', '.join(own)} once, from the client inwards")
-    if not listed and not set(own) <= set(W_A_C_D):
+    if not listed and not set(own) <= set(TIERS):
         run.notices.append(f"the order of the tiers {', '.join(own)} is unknown: give --tiers")

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
-from ntier_analysis.contracts import Check, Outcome, implied
-from ntier_analysis.contracts.layout import Layout
+from ntier_analysis.contracts import Check, Outcome
+from ntier_analysis.contracts.layout import counts_of
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.validity.generator import CLIENT_BUSY_PCT
 from ntier_analysis.validity.host import HOST_MEAN_PCT, HOST_P95_PCT, STEAL_MEAN_PCT
 from ntier_analysis.validity.registry import SIGNIFICANT, Finding, exact, not_applicable, sampled, undecidable
 from ntier_analysis.verdict.saturation import preference
 
-W_A_C_D = implied.TIERS
 CLIENTS, HOSTS = ("client", "controller"), ("host",)
 NO_SERVERS = CLIENTS + HOSTS
 LAW = 0.1
@@ -465,22 +464,6 @@ def twice(trial: Imported) -> Finding:
             pairs += [f"{other} and {node}"] if other != node else []
     text = f"{', '.join(pairs)}: the same machine? give it one name, in one tier" if pairs else "none"
     return exact(float(len(pairs)), 0.0, "pairs", text, len(first))
-
-
-def counts_of(topology: str, order: str, tiers: Iterable[str]) -> dict[str, int] | None:
-    """Nodes per tier, maybe none, by a topology whose numbers are those of `order` (joined by ','), or else of web,
-    app, middleware and db, unless one of the tiers has another name. `tiers`: of all nodes, also those that are no part
-    of the system. None: the topology does not tell."""
-    listed = listed_in(order)
-    counts = dict(Layout.of(topology, ",".join(listed)).nodes) if listed else {}
-    if not counts and (set(tiers) - set(NO_SERVERS)) | set(listed) <= set(W_A_C_D):
-        counts = dict(Layout.of(topology).nodes)
-    return counts or None
-
-
-def listed_in(order: str) -> list[str]:
-    """Tiers that a user joined by ',', from the client inwards."""
-    return [t.strip() for t in order.split(",") if t.strip()]
 
 
 # ---- what remains --------------------------------------------------------------------------------------------------

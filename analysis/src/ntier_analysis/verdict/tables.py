@@ -12,11 +12,11 @@ import pandas as pd
 
 from ntier_analysis.contracts import Check, Outcome
 from ntier_analysis.contracts.implied import THINK_S, USERS
+from ntier_analysis.contracts.layout import counts_of
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.described import by_load, system_of
 from ntier_analysis.setting import by_make, is_imported
 from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, batch_rates
-from ntier_analysis.validity.imported import counts_of
 from ntier_analysis.validity.loads import VISITS
 from ntier_analysis.validity.sweep import STEADY_CHECKS, steadiness, sweep_checks, unused_checks
 from ntier_analysis.validity.sweep import table as check_table

@@ -78,8 +78,8 @@ fi
 
 if [[ $incus_there ]] && exists "projects/$name"; then
   for node in $(instances); do # node.sh notes which NTIER_STATE made it
-    other=$(ours config get "$node" user.ntier.state 2>/dev/null || true)
-    if [[ -n $other && $other != "$state" && -d $other/local/nodes/$node ]]; then
+    other=$(ours config get "$node" user.ntier.state) || refuse "Incus does not say who made node $node"
+    if [[ -n $other && ! $other -ef $state && -d $other/local/nodes/$node ]]; then
       refuse "node $node is of another deployment, perhaps at work: wait for it, or remove its nodes with  NTIER_STATE=$(printf %q "$other") make down "
     fi
   done

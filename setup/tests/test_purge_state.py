@@ -75,6 +75,20 @@ esac
     assert "delete --force web1" in asked.read_text()
 
 
+def test_our_own_nodes_are_removed_also_if_the_state_is_written_otherwise(purge, tmp_path):
+    state, asked = tmp_path / "state", tmp_path / "asked"
+    (state / "local/nodes/web1").mkdir(parents=True)
+    (tmp_path / "bin/incus").write_text(f"""#!/bin/sh
+echo "$*" >>{asked}
+case "$*" in
+  *" list "*) echo web1;;
+  *"config get web1 user.ntier.state"*) echo {state};;
+esac
+""")
+    purge("--yes", NTIER_STATE=f"{state}/")
+    assert "delete --force web1" in asked.read_text()
+
+
 def test_snapshots_that_cost_are_not_forgotten(purge, tmp_path):
     record = tmp_path / "state/hcloud/snapshots.json"
     record.parent.mkdir()

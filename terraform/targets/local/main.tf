@@ -26,7 +26,7 @@ locals {
   }
 }
 
-# When the deployment goes, whatever else is left in the project goes too (nodes depend on it, so it goes last).
+# When the deployment goes, whatever else is left in the project that no other state has goes too (nodes depend on it, so it goes last).
 resource "terraform_data" "project" {
   provisioner "local-exec" {
     when    = destroy

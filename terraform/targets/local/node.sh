@@ -28,13 +28,27 @@ folders() { find "$nodes" -mindepth 1 -maxdepth 1 -type d -printf '%f\n' 2>/dev/
 running() { incus list --format csv --columns n status=running; }
 present() { everything | { grep -v '^build-' || true; }; }
 
+# Another state that made a node and still has it; empty if it is ours, or nobody's any more. States of which one may not
+# look into the folder count as having it.
+other_owner() {
+  local name=$1 owner there
+  owner=$(incus config get "$name" "$mark" 2>/dev/null) || {
+    there=$(everything) && ! grep -qx -- "$name" <<<"$there" || fail "$silent"
+    return 0
+  }
+  [[ -z $owner || $owner -ef $state ]] && return
+  [[ ! -d $owner/local/nodes/$name && ( ! -d $owner || -x $owner ) ]] || printf '%s' "$owner"
+}
+
 create() {
   local name=$1 image=$2 address=$3 memory=${4:--} network=${5:--} folder=$nodes/$1
-  local key=$folder/ssh_host_ed25519_key made="$image $address $memory $network" options=() mac
+  local key=$folder/ssh_host_ed25519_key made="$image $address $memory $network" options=() mac other
   [[ -r $state/ssh/id_ed25519.pub ]] || fail "$state/ssh/id_ed25519.pub is missing: run make setup"
   mkdir -p "$folder"
   exec 9>"$folder/lock"
   flock --wait 60 9 || fail "another process is making or deleting node $name"
+  other=$(other_owner "$name") || exit 1
+  [[ -z $other ]] || fail "node $name is of NTIER_STATE=$other, so it stays"
   if [[ -f $folder/made && $(<"$folder/made") == "$made" ]] && running | grep -qx -- "$name"; then
     return # a run that was killed had come this far, or the guard was first
   fi
@@ -115,23 +129,27 @@ remove() { # a start that a killed run asked for may still be under way, and Inc
   done
 }
 
-delete() {
-  local name=$1 folder=$nodes/$1
+delete() { # of a node that another state has by now, only what we know of it
+  local name=$1 folder=$nodes/$1 other
   mkdir -p "$folder"
   exec 9>"$folder/lock"
   flock --wait 60 9 || fail "another process is making or deleting node $name"
-  remove "$name"
+  other=$(other_owner "$name") || exit 1
+  [[ -n $other ]] || remove "$name"
   rm -r "$folder"
 }
 
 guard() {
-  local present running strangers=() wanted=() name image address memory network pids=() pid
+  local present running strangers=() wanted=() name image address memory network pids=() pid other
   { present=$(present) && running=$(running); } || fail "$silent"
   while read -r name image address memory network; do
     [[ -n $name ]] || continue
     wanted+=("$name")
     [[ -d $nodes/$name ]] || continue # terraform makes it
-    if ! grep -qx -- "$name" <<<"$present" || [[ ! -f $nodes/$name/made ]]; then
+    other=$(other_owner "$name") || exit 1
+    if [[ -n $other ]]; then
+      strangers+=("$name")
+    elif ! grep -qx -- "$name" <<<"$present" || [[ ! -f $nodes/$name/made ]]; then
       create "$name" "$image" "$address" "$memory" "$network" &
       pids+=($!)
     elif ! grep -qx -- "$name" <<<"$running"; then
@@ -146,29 +164,29 @@ guard() {
     if [[ " ${wanted[*]} " == *" $name "* && -d $nodes/$name ]]; then
       continue
     elif [[ -d $nodes/$name ]]; then
+      other=$(other_owner "$name") || exit 1
       (delete "$name")
+      [[ -z $other ]] || strangers+=("$name")
     elif grep -qx -- "$name" <<<"$present"; then
       strangers+=("$name")
     fi
   done
   for pid in "${pids[@]}"; do wait "$pid" || fail 'a node of the deployment does not come back'; done
-  ((${#strangers[@]} == 0)) || refuse "${strangers[@]}"
+  ((${#strangers[@]} == 0)) || refuse_strangers "${strangers[@]}"
 }
 
-owner() { incus config get "$1" "$mark" 2>/dev/null || true; } # empty: not known, as of nodes that others made
-
-refuse() { # beside nodes that this state does not have
+refuse_strangers() { # nodes that this state did not make
   local name other said='' nobody=()
   local -A of=()
   for name; do
-    other=$(owner "$name")
-    if [[ -n $other && $other != "$state" ]]; then of[$other]+="${of[$other]:+ }$name"; else nobody+=("$name"); fi
+    other=$(other_owner "$name") || exit 1
+    if [[ -n $other ]]; then of[$other]+="${of[$other]:+ }$name"; else nobody+=("$name"); fi
   done
   for other in "${!of[@]}"; do
-    said+=" ${of[$other]} are of NTIER_STATE=$other, perhaps at work: wait for it, or remove them with  NTIER_STATE=$(printf %q "$other") make down ;"
+    said+=" NTIER_STATE=$other made ${of[$other]} and may be at work: wait, or remove them with  NTIER_STATE=$(printf %q "$other") make down ;"
   done
   ((${#nobody[@]} == 0)) ||
-    said+=" nobody knows whose ${nobody[*]} are: if another NTIER_STATE made them, use its make down; if nobody needs them, remove them with  make down ;"
+    said+=" nobody has ${nobody[*]}: if nobody needs them, remove them with  make down ;"
   fail "Incus project $project has nodes that NTIER_STATE=$state did not make, and one deployment has the machine:${said% ;}"
 }
 
@@ -176,8 +194,8 @@ clear_all() {
   local name there other
   there=$(present) || fail "$silent"
   for name in $there; do
-    other=$(owner "$name")
-    if [[ -n $other && $other != "$state" && -d $other/local/nodes/$name ]]; then
+    other=$(other_owner "$name") || exit 1
+    if [[ -n $other ]]; then
       printf 'node %s stays: it is of NTIER_STATE=%s\n' "$name" "$other" >&2
     else
       (remove "$name")

@@ -203,7 +203,7 @@ def test_a_mistyped_sweep_is_named_with_those_that_there_are(store):
 VERDICTS = {
     "full": "single db cpu", "as_full": "single db cpu", "both": "multi simultaneous db cpu and middleware cpu",
     "both_in_turns": "multi alternating middleware cpu and db cpu", "free": "none", "free_too": "none",
-    "open": "unknown",
+    "open": "unknown", "beside": "hidden", "beside_too": "hidden", "told_nothing": "", "cached": "single cache cpu",
 }  # fmt: skip
 
 
@@ -217,6 +217,11 @@ VERDICTS = {
         ("free", "verdict == verdict of free_too", "holds"),
         ("free", "verdict == verdict of full", "differs"),
         ("full", "verdict == verdict of open", "undecided"),
+        ("beside", "verdict == verdict of beside_too", "undecided"),
+        ("beside", "verdict != verdict of beside_too", "undecided"),
+        ("beside", "verdict == verdict of full", "differs"),
+        ("told_nothing", "verdict == single db cpu", "undecided"),
+        ("cached", "verdict == single cache cpu", "holds"),
         ("open", "verdict == verdict of full", "undecided"),
         ("full", "verdict == verdict of nowhere", "not measured"),
         ("nowhere", "verdict == verdict of full", "not measured"),

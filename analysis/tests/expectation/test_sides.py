@@ -256,6 +256,25 @@ between blocks: {{throughput(1000): {{differ: 9, freedom: 13}}}}
     assert claims.between(tmp_path / "claims.yaml") == {"throughput(1000)": Between(9, 13)}
 
 
+@pytest.mark.parametrize(
+    ("number", "taken"),
+    [("throughput( 1000 )", True), ("throughput (1000)", True), ("throughput(100)", False), ("throughput", False),
+     ("throughput(1000) in anchors", False), ("throuhgput(1000)", False)],
+)  # fmt: skip
+def test_what_blocks_differ_by_is_of_a_number_that_is_compared(tmp_path, number, taken):
+    """Written otherwise it was taken without a word, and left out."""
+    (tmp_path / "claims.yaml").write_text(f"""
+a: {{says: s, place: p, paper: q, sweep: {SWEEP}, expect: "ratio(throughput(1000), throughput(1000) of {OTHER}) < 9"}}
+between blocks: {{"{number}": {{differ: 9, freedom: 13}}}}
+""")
+    if taken:
+        (claim,) = claims.read(tmp_path / "claims.yaml")
+        assert claim.between == {"throughput(1000)": Between(9, 13)}
+    else:
+        with pytest.raises(DataError, match="between blocks: "):
+            claims.read(tmp_path / "claims.yaml")
+
+
 @pytest.mark.parametrize("wrong", ["throughput(1) / nosuch(1)", "throughput(1) / throughput(1) / throughput(1)"])
 def test_a_quotient_of_something_else_is_refused(wrong):
     with pytest.raises(DataError, match="or two of them with / between"):

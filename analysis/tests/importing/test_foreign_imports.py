@@ -109,6 +109,22 @@ def test_one_machine_under_two_names_makes_an_import_invalid(tmp_path, apart_pct
         assert set(trials["invalid_reasons"]) == {"same_machine"}
 
 
+@pytest.mark.parametrize(("tier", "idle"), [("middleware", True), ("db", False)])
+def test_machines_that_idle_alike_and_a_tier_s_mean_given_to_its_replicas_are_not_one_machine(tmp_path, tier, idle):
+    """In whole percents two that idle read 0, and 1 when something starts on both each half minute."""
+    tables = good.files()
+    samples = tables["samples"]
+    mine = samples[samples["node"] == "db1"]
+    if idle:
+        mine = mine.assign(value=(np.arange(len(mine)) % 30 == 0).astype(float))
+    again = mine.assign(node=f"{tier}2", tier=tier)
+    tables["samples"] = pd.concat([samples[samples["node"] != "db1"], mine, again], ignore_index=True)
+    tables["trials"] = tables["trials"].assign(topology="1/1/1/2M" if tier == "db" else "1/1/2/1M")
+    judged(tmp_path, tables)
+    trials = read_table(tmp_path / "store", "trials")
+    assert not trials["invalid_reasons"].str.contains("same_machine").any()
+
+
 @pytest.mark.parametrize(
     ("sent_kib", "used_pct", "known"), [(2000.0, 0.0, False), (2000.0, 1.6, True), (5.0, 0.0, True)]
 )

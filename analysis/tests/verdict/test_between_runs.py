@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from ntier_analysis.statistics.share import Share
+from ntier_analysis.statistics.values import lower_end
 from ntier_analysis.verdict.agreement import migrations
 from ntier_analysis.verdict.base import base_response
-from ntier_analysis.verdict.context import of_loads
+from ntier_analysis.verdict.context import _ends, of_loads
 from ntier_analysis.verdict.load import Bottleneck, Verdict
 from ntier_analysis.verdict.saturation import THRESHOLDS, mean_use
 from ntier_analysis.verdict.sweep import judge_sweep
@@ -59,6 +60,39 @@ def test_what_runs_differ_by_is_in_the_most_that_a_resource_may_be_used():
     """74, 80 and 86 %: the mean may be 94."""
     trials = [(trial(n, 20.0, n / 20 - 7).load, [s]) for n, s in zip((200, 250, 300), used(74, 80, 86), strict=True)]
     assert of_loads([], trials).most_pct[("db1", "cpu", "")] > 90
+
+
+def ends_of(*runs):
+    trials = [(trial(n, 20.0, n / 20 - 7).load, [s]) for n, s in zip((200, 250, 300), runs, strict=False)]
+    return _ends(trials)["db1", "cpu", ""]
+
+
+def test_two_runs_that_overlap_are_known_to_the_ends_of_both_and_others_to_one_side():
+    """60 and 66 % may be 44 by Student's t to one side, 25 to both."""
+    together = used(68.7, 69.3, spread=10.0)
+    both = mean_use(*together)
+    assert ends_of(*together) == (both.low, both.high)
+    apart = used(60.0, 66.0)
+    assert ends_of(*apart) == pytest.approx((lower_end(mean_use(*apart)), 126 - lower_end(mean_use(*apart))))
+    assert 40 < ends_of(*apart)[0] < 50
+
+
+def test_a_run_without_samples_is_none_of_two():
+    """Of three, one without: the others' ends, as of two."""
+    runs = used(68.7, 69.3, spread=10.0)
+    nothing = replace(runs[0], values=np.full(SAMPLES, np.nan), utilization_mean_pct=np.nan)
+    assert ends_of(*runs, nothing) == ends_of(*runs)
+
+
+def test_a_load_that_serves_more_than_the_plateau_is_judged_by_its_own_use():
+    """Its CPU is used 88 %: it may limit there, whatever the plateau, where something else has become dearer, uses."""
+    free = [trial(n, n / 7.02, 0.02) for n in (30, 60)]
+    first, *plateau = used(88, 70, 71, 70, spread=1.0)
+    more = trial(175, 20.0, 1.75, first)
+    full = [trial(n, 18.0, n / 18 - 7, s) for n, s in zip((250, 300, 350), plateau, strict=True)]
+    found = judge_sweep("s", "1/1/1/1M", [*free, more, *full])
+    said = {at.users: v.verdict for at, v in found.trials}
+    assert (said[175], said[350]) == ("unknown", "hidden")
 
 
 def test_nothing_is_hidden_beside_a_network_whose_use_in_three_runs_may_be_full_in_the_mean():

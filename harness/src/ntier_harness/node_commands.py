@@ -103,9 +103,13 @@ def down(lab: Lab) -> None:
         lab.screen.step("down")
         lab.target.down(lab.paths.logs / "terraform.log")
         durable.remove(lab.paths.noted)
+        there = {} if lab.target.rents or lab.target.own_machines else lab.target.instances()
+        stay, removed = ([name for name in removed if (name in there) == is_there] for is_there in (True, False))
         lab.screen.close()
     done = "given back, and nothing is left:" if lab.target.rents else "freed" if lab.target.own_machines else "removed"
     lab.screen.say(f"{done} {', '.join(removed)}" if removed else "no nodes were up")
+    if stay:
+        lab.screen.say(f"of another NTIER_STATE, and so they stay: {', '.join(stay)}")
     if said := lab.target.kept():
         lab.screen.say(said)
 

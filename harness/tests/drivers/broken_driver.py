@@ -71,11 +71,11 @@ elif fault == "dies":
 elif fault == "deaf":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     asyncio.unix_events._UnixSelectorEventLoop.add_signal_handler = lambda *_: None
-elif fault == "looks_seldom":
+elif fault == "begins_late":
     begin = driver.life
 
     async def late(worker: int, start_s: float) -> None:
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(2.5)
         await begin(worker, start_s)
 
     driver.life = late

@@ -33,7 +33,7 @@ from ntier_analysis.expectation.expressions import (
 from ntier_analysis.expectation.loads import NO_TRIAL, NotMeasured
 from ntier_analysis.expectation.outcomes import Outcome
 from ntier_analysis.expectation.quantities import NAMES, Facts, read_facts
-from ntier_analysis.expectation.sides import Between, Kept, Side
+from ntier_analysis.expectation.sides import Between, Kept, Side, number_of
 from ntier_analysis.wording import in_markdown
 
 TEXTS = ("says", "place", "paper")
@@ -47,6 +47,8 @@ _OTHER = (
 GIVEN = "given"
 ANCHORS = "anchors"
 """Key beside the claims: {anchor: sweep}, or {anchor: [sweep, ...]}."""
+_PREMISE = re.compile(r"verdict\s*[!=]=\s*(?!verdict\s+of\b)\S")
+"""What `given` may be: a verdict, not that of another place."""
 BETWEEN = "between blocks"
 """Key beside the claims: {number: {differ: s.d. of identical cells of different blocks, freedom: of this}}."""
 
@@ -132,7 +134,7 @@ def read(file: Path) -> list[Claim]:
             or not set(TEXTS) <= set(given)
             or set(given) - {*TEXTS, GIVEN} not in FORMS
             or not all(isinstance(given.get(key, ""), str) for key in (*TEXTS, "sweep", "unjudged", GIVEN))
-            or (GIVEN in given and ("unjudged" in given or given[GIVEN].split()[:1] != ["verdict"]))
+            or (GIVEN in given and ("unjudged" in given or not _PREMISE.match(given[GIVEN])))
         ):
             raise DataError(f"{place}: expected {_KEYS}; {_OTHER}")
         texts = {key: given[key] for key in TEXTS}
@@ -140,6 +142,9 @@ def read(file: Path) -> list[Claim]:
         claim = Claim(str(name), **texts, parts=_parts(given, place), **told)
         named = {s for sweep, text in claim.parts for s in claim.needed(sweep, text)}
         claims.append(replace(claim, anchors={s: a for s, a in units.items() if s in named}, between=differ))
+    compared = {side.number for claim in claims for sweep, text in claim.parts for side in sides_of(text, sweep)}
+    if unused := sorted(set(differ) - compared):
+        raise DataError(f"{file}: {BETWEEN}: {unused[0]}: no claim compares it")
     return claims
 
 
@@ -158,13 +163,14 @@ def _between(given: Any, file: Path) -> dict[str, Between]:
     for number, said in (given if isinstance(given, dict) else {"": None}).items():
         known = said if isinstance(said, dict) and set(said) == {"differ", "freedom"} else {}
         sd, freedom = (known.get(key) for key in ("differ", "freedom"))
-        named = re.split(r"[\s(]", str(number))[0] in NAMES
-        if not named or not all(type(v) in (int, float) and v > 0 for v in (sd, freedom)):
+        numbers = all(type(v) in (int, float) for v in (sd, freedom)) and sd > 0 and freedom >= 1
+        named = number_of(str(number))
+        if not named or not numbers:
             raise DataError(
                 f"{file}: {BETWEEN}: {number}: expected {{NUMBER: {{differ: S.D., freedom: DEGREES}}}}, for example "
-                f"cores(web): {{differ: 0.05, freedom: 13}}, both above 0; numbers are {', '.join(NAMES)}"
+                f"cores(web): {{differ: 0.05, freedom: 13}}, above 0 and from 1 on; numbers are {', '.join(NAMES)}"
             )
-        found[str(number)] = Between(float(sd), float(freedom))
+        found[named] = Between(float(sd), float(freedom))
     return found
 
 

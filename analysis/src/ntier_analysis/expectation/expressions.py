@@ -144,9 +144,11 @@ def evaluate_verdict(text: str, sweep: str, store: Path, others: Others) -> tupl
     if other := re.fullmatch(r"verdict\s+of\s+(\S+)", bound):
         words = others.named(other[1], store)
         wanted, told = replace(_Words.of(words), kind=""), f"{seen}; {other[1]}: {words}"
-        known = "unknown" not in (found.verdict, wanted.verdict)
+        both = found.verdict, wanted.verdict  # of two hidden limits nobody knows whether they are the same
+        known = "unknown" not in both and both != ("hidden", "hidden")
     else:
-        wanted, told = _wanted(text, bound, facts.order if facts else TIERS), seen
+        tiers = facts.order if facts else (*TIERS, *(tier for tier, _ in found.resources))
+        wanted, told = _wanted(text, bound, tiers), seen
         known = found.verdict != "unknown" or wanted.verdict == "unknown"
     if not known:
         return Outcome.UNDECIDED, told
@@ -164,7 +166,7 @@ class _Words:
     @classmethod
     def of(cls, named: str) -> _Words:
         """Of `Facts.named`."""
-        words = named.split()
+        words = named.split() or ["unknown"]
         kind = words.pop(1) if words[1:] and words[1] in KINDS else ""
         parts = " ".join(words[1:]).split(" and ") if words[1:] else []
         return cls(

@@ -14,13 +14,13 @@ from itertools import combinations
 from pathlib import Path
 
 import pandas as pd
-from scipy import stats
 
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.outcomes import Outcome, bounded, margin, number, within
 from ntier_analysis.expectation.quantities import NAMES
 from ntier_analysis.expectation.quantity import Quantity, quotient
 from ntier_analysis.setting import IMPORTED, MUST_EQUAL, as_one, as_text, setting
+from ntier_analysis.statistics import distributions as stats
 from ntier_analysis.statistics.values import CONFIDENCE
 
 OF_ITSELF = ("saturation", "knee_users", "invalid_trials", "with_disk")
@@ -100,21 +100,34 @@ class Blocks:
             if side.number in self.differ:
                 powers[side.number, self.of.get(side.sweep, side.sweep)] += 1 if (term == 0) != side.divides else -1
         errors = [
-            (power * self.differ[number].sd, self.differ[number].freedom) for (number, _), power in powers.items()
+            (power * self.differ[number].sd, self.differ[number].freedom)
+            for (number, _), power in powers.items()
+            if power
         ]
-        if not any(error for error, _ in errors):
+        if not errors:
             return None
         freedom = min(freedom for _, freedom in errors)
         reach = float(stats.t.ppf(0.5 + CONFIDENCE / 2, freedom)) * math.hypot(*(error for error, _ in errors))
+        reach = min(reach, MOST_REACH)
         return Quantity(1.0, math.exp(-reach), math.exp(reach), freedom=freedom)
 
 
 ONE_BLOCK = Blocks()
+MOST_REACH = 300.0
+"""Of a logarithm: a factor of 1e130 tells no more than one without an end, and its powers are numbers still."""
 
 
 def is_ratio_of_sides(arguments: list[str]) -> bool:
     """Whether a ratio is of two numbers (or of quotients of two), and not of two sweeps."""
     return len(arguments) == 2 and any(" of " in a or re.split(r"[\s(]", a)[0] in NAMES for a in arguments)
+
+
+def number_of(text: str) -> str:
+    """What is compared, as `Side.number` has it: `cores( web )` is `cores(web)`; empty if it is no such number."""
+    match = _FORM.fullmatch(text.strip())
+    if not match or match["name"] not in NAMES or match["anchored"] or match["sweep"]:
+        return ""
+    return Side(match["name"], match["args"], False, "").number
 
 
 def sides(text: str, arguments: Iterable[str], sweep: str) -> list[Side]:

@@ -46,9 +46,9 @@ HALF = 0.5
 Single samples of an idle node may: noise, or a daemon."""
 MIN_SAMPLES = 10
 """The least from which an interval of a saturation can be made (10 batch means)."""
-MIN_CHANGES = 10
-"""How often the use of a CPU must change for another one that reads the same throughout to be the same: two that idle
-may read 0 and 1 % alike."""
+DISTINCT = 10
+"""Different values that the use of a CPU must have for another one that reads the same throughout to be the same: two
+that idle may read 0 and 1 % alike."""
 MISSING_PCT = 10.0
 """Share of missing samples from which on the verdict counts a CPU as not measured."""
 SECOND_S, SECOND_PCT = 1.0, 110.0
@@ -453,15 +453,16 @@ def stolen(trial: Imported) -> Finding:
 
 @_check("I16", "Servers whose CPU reads the same throughout: one machine under two names", "same_machine")
 def twice(trial: Imported) -> Finding:
-    """It would limit in both tiers at once."""
+    """It would limit in both tiers at once. Replicas that were given their tier's mean are one tier's."""
     servers = set(trial.nodes.loc[~trial.nodes["tier"].isin(NO_SERVERS), "node"])
+    tiers = dict(zip(trial.nodes["node"], trial.nodes["tier"], strict=True))
     first: dict[bytes, str] = {}
     pairs = []
     for (node, resource, _, _), part in sorted(trial.counted.items()):
         values = trial.in_run(part)["value"].to_numpy(float)
-        if resource == "cpu" and node in servers and np.count_nonzero(np.diff(values)) >= MIN_CHANGES:
+        if resource == "cpu" and node in servers and len(np.unique(values)) >= DISTINCT:
             other = first.setdefault(values.tobytes(), node)
-            pairs += [f"{other} and {node}"] if other != node else []
+            pairs += [f"{other} and {node}"] if tiers[other] != tiers[node] else []
     text = f"{', '.join(pairs)}: the same machine? give it one name, in one tier" if pairs else "none"
     return exact(float(len(pairs)), 0.0, "pairs", text, len(first))
 

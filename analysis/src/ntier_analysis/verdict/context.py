@@ -161,8 +161,9 @@ def _used(trials: Trials, by: str) -> dict:
 
 def _ends(trials: Trials) -> dict[Key, tuple[float, float]]:
     """What a resource's mean utilization over the trials is at least, with 95 % confidence to that side, and the upper
-    end of its 95 % interval; left out where it has none. Beyond the knee throughput is level, and by the utilization
-    law so is the use: each run shows another stretch of it, and runs differ by more than the batches of each tell."""
+    end of its 95 % interval (of two runs that lie apart, to that side too); left out where it has none. Beyond the knee
+    throughput is level, and by the utilization law so is the use: each run shows another stretch of it, and runs differ
+    by more than the batches of each tell."""
     seen: dict[Key, list[Saturation]] = defaultdict(list)
     for _, found in trials:
         for s in found:
@@ -170,6 +171,9 @@ def _ends(trials: Trials) -> dict[Key, tuple[float, float]]:
     ends = {}
     for key, some in seen.items():
         used = mean_use(*some)
-        if np.isfinite(used.high):  # of two runs, the ends of both are all that is known
-            ends[key] = (used.low if len(some) == 2 else lower_end(used), used.high)
+        if np.isfinite(used.high):
+            together = used.n == 2 and used.freedom > 1  # then the ends of both runs are all that is known
+            apart = used.n == 2 and not together  # Student's t to both sides would nearly always reach 100 %
+            least = used.low if together else lower_end(used)
+            ends[key] = (least, 2 * used.value - least if apart else used.high)
     return ends

@@ -213,7 +213,10 @@ def _unseen_turns(hard: list[Saturation], waits: np.ndarray) -> str:
 
 def _may_be_full(s: Saturation, load: Load, context: Context) -> bool:
     """Whether a resource that was not seen full may be. Collections may stop it while a part of its CPU idles."""
-    used = context.used_pct.get(s.key, mean_use(s).value)
+    own = mean_use(s).value
+    used = context.used_pct.get(s.key, own)
+    if load.throughput_per_s > (1 + COUNTS) * context.level:  # it serves more than the plateau, and so uses more
+        used = max(used, own)
     often = s.resource == "cpu" and load.model is LoadModel.CLOSED and used >= MAY_LIMIT_PCT
     return often or _most_used(s, load, context) + s.collected_pct >= NO_ROOM_PCT
 

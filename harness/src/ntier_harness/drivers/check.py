@@ -17,6 +17,7 @@ from typing import Any
 from ntier_harness.drivers import Share, split
 from ntier_harness.drivers.bench import PHASES, WORKERS, Bench, Server, Started
 from ntier_harness.drivers.rules import (
+    LEAD_S,
     LEAVE_PHASES,
     LEAVE_S,
     LEAVERS,
@@ -33,7 +34,6 @@ from ntier_harness.drivers.rules import (
 )
 from ntier_harness.errors import RequestError
 
-LEAD_S = 0.2  # from the moment a driver is told the start to the start: the least that a trial gives (docs/drivers.md)
 WAITS_S = 2.5  # how long a driver is kept waiting for the start
 END_S, TERM_S = 20.0, 3.0  # as a trial allows (trial.EXIT_WAIT_S, ntier-node)
 GONE_S = 2.0  # what was killed at the end may take a moment to die

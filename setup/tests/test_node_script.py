@@ -87,13 +87,13 @@ def test_beside_nodes_of_another_state_its_owner_s_command_is_named(two, other):
     quoted = str(other).replace(" ", "\\ ")
     remove = f"or remove them with  NTIER_STATE={quoted} make down ;"
     assert f"NTIER_STATE={other} made web1 and may be at work: wait, {remove}" in done.stderr
-    assert "nobody has cache1: if nobody needs them, remove them with  make down" in done.stderr
+    assert "no NTIER_STATE has cache1: if nobody needs them, remove them with  make down" in done.stderr
 
 
 def test_nodes_of_a_state_that_is_gone_are_nobodys(two, other, tmp_path):
     other.rename(tmp_path / "gone")
     done, _ = two(other, "guard")
-    assert "nobody has cache1 web1: if nobody needs them, remove them with  make down" in done.stderr
+    assert "no NTIER_STATE has cache1 web1: if nobody needs them, remove them with  make down" in done.stderr
 
 
 def test_what_is_removed_is_not_of_another_state_that_has_it(two, other):

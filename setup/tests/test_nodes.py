@@ -211,7 +211,7 @@ def test_strangers_are_an_error_that_names_them(target):
     incus("create", "base-trixie", "stranger1")
     done = target.apply("1/1/1/2M")
     assert done.returncode == 1
-    said = "nobody knows whose stranger1 are: if another NTIER_STATE made them, use its make down; if nobody needs them"
+    said = "no NTIER_STATE has stranger1: if nobody needs them, remove them with  make down"
     assert said in done.stdout + done.stderr
     assert "db2" not in target.pids()
     node_script = target.folder / "node.sh"

@@ -186,7 +186,7 @@ refuse_strangers() { # nodes that this state did not make
     said+=" NTIER_STATE=$other made ${of[$other]} and may be at work: wait, or remove them with  NTIER_STATE=$(printf %q "$other") make down ;"
   done
   ((${#nobody[@]} == 0)) ||
-    said+=" nobody has ${nobody[*]}: if nobody needs them, remove them with  make down ;"
+    said+=" no NTIER_STATE has ${nobody[*]}: if nobody needs them, remove them with  make down ;"
   fail "Incus project $project has nodes that NTIER_STATE=$state did not make, and one deployment has the machine:${said% ;}"
 }
 

@@ -43,7 +43,10 @@ def without_shim() -> None:
     started = Path(subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip())
     places = os.environ["PATH"].split(os.pathsep)
     if started.is_file() and str(started.parent) not in places:
-        os.environ["PATH"] = os.pathsep.join([str(started.parent), *places])
+        places.insert(
+            places.index(str(Path(found).parent)), str(started.parent)
+        )  # what stands before the script stays so
+        os.environ["PATH"] = os.pathsep.join(places)
 
 
 without_shim()

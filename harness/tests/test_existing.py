@@ -56,7 +56,7 @@ def test_the_page_shows_a_whole_system(shop):
 
 
 def test_only_machines_that_exist_can_have_it(shop):
-    with pytest.raises(RequestError, match=r"system shop runs already \(deploy: none\); allowed is hosts$"):
+    with pytest.raises(RequestError, match=r"system shop runs already \(deploy: none\); allowed: hosts$"):
         request_of(shop, target="local")
 
 

@@ -305,7 +305,7 @@ def test_where_nothing_is_free_instead_of_a_silent_machine_it_is_said_what_stays
     said = str(error.value)
     assert "terraform apply" not in said
     if up:
-        assert said.startswith("hcloud: nbg1 has no free machine for db1 in the place of those that did not answer by ")
+        assert said.startswith("hcloud: nbg1 has no free machine for db1 to replace what did not answer by ")
         assert "those that are there stay. Try later, or other types; or, if all may be anew, ntier down" in said
         assert [m.node for m in target.ledger.open()] == ["web1"]
     else:

@@ -54,16 +54,23 @@ def test_what_is_not_ours_stays_in_the_state(purge, tmp_path):
     assert "nothing is here" in purge("--yes").stdout
 
 
-def test_nodes_of_another_state_are_not_removed(purge, tmp_path):
-    other, asked = tmp_path / "other", tmp_path / "asked"
-    (other / "local/nodes/web1").mkdir(parents=True)
+def web1_of(state: Path, tmp_path: Path) -> Path:
+    """An Incus that has web1, which this state made; returns the file of what it was asked."""
+    asked = tmp_path / "asked"
     (tmp_path / "bin/incus").write_text(f"""#!/bin/sh
 echo "$*" >>{asked}
 case "$*" in
   *" list "*) echo web1;;
-  *"config get web1 user.ntier.state"*) echo {other};;
+  *"config get web1 user.ntier.state"*) echo {state};;
 esac
 """)
+    return asked
+
+
+def test_nodes_of_another_state_are_not_removed(purge, tmp_path):
+    other = tmp_path / "other"
+    (other / "local/nodes/web1").mkdir(parents=True)
+    asked = web1_of(other, tmp_path)
     done = purge("--yes")
     assert done.returncode == 2
     assert "node web1 is of another deployment, perhaps at work: wait for it, or remove its nodes with" in done.stderr
@@ -76,15 +83,9 @@ esac
 
 
 def test_our_own_nodes_are_removed_also_if_the_state_is_written_otherwise(purge, tmp_path):
-    state, asked = tmp_path / "state", tmp_path / "asked"
+    state = tmp_path / "state"
     (state / "local/nodes/web1").mkdir(parents=True)
-    (tmp_path / "bin/incus").write_text(f"""#!/bin/sh
-echo "$*" >>{asked}
-case "$*" in
-  *" list "*) echo web1;;
-  *"config get web1 user.ntier.state"*) echo {state};;
-esac
-""")
+    asked = web1_of(state, tmp_path)
     purge("--yes", NTIER_STATE=f"{state}/")
     assert "delete --force web1" in asked.read_text()
 

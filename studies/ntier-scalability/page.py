@@ -264,7 +264,8 @@ def of_maxima() -> dict[tuple[str, str], Operand]:
     beside, there, found = anchors(CLAIMS), rows(), {}
     for name, row in there.items():
         settings = {"scale": "0.15" if name.endswith(".s0_15") else f"{SCALE:g}", "data_profile": "small",
-                    "think_time_s": "7", "mix": "browse_only", "system": "unknown", "target": "unknown"}  # fmt: skip
+                    "think_time_s": "7", "mix": name.split(".")[1],
+                    "system": "unknown", "target": "unknown"}  # fmt: skip
         sides = {"max_throughput": _maximum(row)}
         if unit := there.get(beside.get(name, "")):
             sides["max_throughput in anchors"] = quotient(sides["max_throughput"], replace(_maximum(unit), note=""))

@@ -18,5 +18,6 @@ def print_anything() -> None:
     """A letter that the output's encoding lacks (a terminal in latin-1, a file on Windows) is written as its number: it
     would end the program, perhaps after hours of work. To be called when a program begins."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+        # another way than `strict` was chosen by the person or the locale, and ends nothing
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")

@@ -280,7 +280,7 @@ def test_the_figure_says_in_words_what_each_part_was():
     (legend,) = waterfall(pd.DataFrame([row | parts]), "", "", names).figure.legends
     assert [text.get_text() for text in legend.texts] == [
         "until edge begins with the request",
-        "in edge, or waiting for a thread of service",
+        "in edge, and waiting for a thread of service",
         "waiting for a connection",
         "in service",
         "statements: router",

@@ -5,10 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from ntier_analysis.contracts.system import LoadModel
+from ntier_analysis.verdict.causes import Causes
 from ntier_analysis.verdict.context import Context, of_loads
 from ntier_analysis.verdict.disks import Disk, Room
 from ntier_analysis.verdict.exact import possible
 from ntier_analysis.verdict.load import TIERS
+from ntier_analysis.verdict.standstill import _with_holders
 from ntier_analysis.verdict.stops import (
     ends_in_order,
     full_pools,
@@ -235,6 +237,17 @@ def test_a_cpu_that_holds_up_the_others_in_the_pauses_limits_only_if_it_is_full_
     full = replace(saturation("web1", 1.0, mean=99.0), values=np.full(600, 99.0))
     beside = judge_trial(load(pauses=PAUSES), [full, *collects(85.0, 40.0, 100.0, bursts=False)[1:]], NODES, 0.05)
     assert (beside.verdict, [b.nodes for b in beside.bottlenecks]) == ("single", [("web1",)])
+
+
+@pytest.mark.parametrize(("other", "proved"), [("app2", True), ("web1", False)])
+def test_replicas_of_one_tier_explain_together_what_each_does_not(other, proved):
+    """One holds up the others in the pauses, 18 % of the run; another one is saturated in 65 % of the rest. Of another
+    tier, it may take turns with the first."""
+    rest = ~STILL & (np.arange(600) % 20 < 16)
+    seen = Causes([replace(saturation(other, 0.65), indicator=rest.astype(float))])
+    holder = replace(saturation("app1", 0.0), indicator=np.zeros(600))
+    found = _with_holders([holder], load(pauses=PAUSES), seen, np.ones(600))
+    assert ([s.node for s in found.named], bool(found.unproved)) == ([other, "app1"], not proved)
 
 
 def test_few_users_who_wait_for_one_long_request_are_no_limit():

@@ -104,8 +104,9 @@ def down(lab: Lab) -> None:
         lab.target.down(lab.paths.logs / "terraform.log")
         durable.remove(lab.paths.noted)
         there = {} if lab.target.rents or lab.target.own_machines else lab.target.instances()
-        stay, removed = ([name for name in removed if (name in there) == is_there] for is_there in (True, False))
         lab.screen.close()
+    stay = [name for name in removed if name in there]
+    removed = [name for name in removed if name not in there]
     done = "given back, and nothing is left:" if lab.target.rents else "freed" if lab.target.own_machines else "removed"
     lab.screen.say(f"{done} {', '.join(removed)}" if removed else "no nodes were up")
     if stay:

@@ -229,7 +229,7 @@ def make_spec(options: dict[str, Any], root: Path, cores: int) -> Spec:
     target = options.get("target") or NAMES[0]
     if not kind(target).own_machines and not system.definition.deploys:
         able = ", ".join(name for name in NAMES if kind(name).own_machines and not kind(name).rents)
-        raise RequestError(f"target: system {system.name} runs already (deploy: none); allowed is {able}")
+        raise RequestError(f"target: system {system.name} runs already (deploy: none); allowed: {able}")
     search = options.get("search") or "grid"
     if search not in catalog.SEARCHES:
         raise unknown("search", search, catalog.SEARCHES)

@@ -14,7 +14,7 @@ from ntier_analysis.wording import counted
 PARTS = {
     "before": ("until {server} begins with the request", "#dddddd", "...."),
     "within": ("in {server} and all behind it", IN_ORDER[1].color, "////"),
-    "server": ("in {server}, or waiting for a thread of {program}", IN_ORDER[0].color, r"\\\\"),
+    "server": ("in {server}, and waiting for a thread of {program}", IN_ORDER[0].color, r"\\\\"),
     "wait": ("waiting for a connection", "#f5f5f5", "xx"),
     "program": ("in {program}", IN_ORDER[1].color, ""),
     "between": ("statements: {between}", IN_ORDER[2].color, ""),

@@ -147,7 +147,8 @@ def _shares(rows: pd.DataFrame, names: dict[str, str]) -> str:
     if known.empty:
         return f" None of them could be followed behind {names['server']}."
     sums = known[["before", *BEHIND_WEB, "after"]].astype(float).sum()
-    told = names | {"before": f"until {names['server']} began", "server": f"{names['server']} or the wait for a thread",
+    server = names["server"]
+    told = names | {"before": f"until {server} began", "server": f"{server} and the wait for a thread",
                     "wait": "wait for a connection", "after": "after the page"}  # fmt: skip
     parts = [f"{told[n]} {100 * v / sums.sum():.0f} %" for n, v in sums.items() if v >= 0.005 * sums.sum()]
     return f" Of the time of all {len(known)} that were followed to the end: {', '.join(parts)}."

@@ -107,7 +107,7 @@ def sysstat(
                 wide.setdefault(key, {})[number] = value
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             said = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
-            said = f"a figure is no number ({said})" if isinstance(error, TypeError) else said
+            said = f"a figure is no number ({said})" if isinstance(error, (TypeError, AttributeError)) else said
             raise DataError(f"{path}: record {number + 1}: {said}") from error
     t = np.array(times, dtype=float)
     late = _late(path, t)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from ntier_analysis.contracts import Outcome, implied
 from ntier_analysis.trial import NOMINAL_S, RawTrial
@@ -46,30 +47,25 @@ class Readings:
 
 def readings(trial: RawTrial) -> dict[tuple[str, str], Readings]:
     """(node, collector) -> its readings in the run phase; clients' heartbeat too."""
-    start, end = trial.run
     read = {}
     for node, collector in trial.collectors():
         frame, _ = trial.samples_of(node, collector)
-        nominal = NOMINAL_S.get(collector, 1.0)
-        t = _begun(frame["t_s"].to_numpy(), nominal)
-        if collector in WHOLE_SECONDS:
-            each = frame.drop_duplicates("t_s").set_index("t_s")["interval_s"].reindex(t).to_numpy()
-            read[node, collector] = t, nominal, each
-        else:
-            read[node, collector] = t, nominal, np.diff(t, prepend=np.nan)
+        lengths = frame.drop_duplicates("t_s").set_index("t_s")["interval_s"] if collector in WHOLE_SECONDS else None
+        read[node, collector] = _in_run(trial, frame["t_s"].to_numpy(), NOMINAL_S.get(collector, 1.0), lengths)
     for name, beats in trial.progress.groupby("client"):
-        t = _begun(beats["t_s"].to_numpy(), 1.0)
-        read[str(name), "progress"] = t, 1.0, np.diff(t, prepend=np.nan)
-    return {key: _in_run(*of, start, end) for key, of in read.items()}
+        read[str(name), "progress"] = _in_run(trial, beats["t_s"].to_numpy(), 1.0)
+    return read
 
 
-def _in_run(t: np.ndarray, nominal: float, each: np.ndarray, start: float, end: float) -> Readings:
-    """`each`: interval that ends with a reading, s."""
-    inside = (t >= start) & (t < end)
-    t, each = t[inside], each[inside]
-    if not len(t):
-        return Readings(t, nominal, np.array([end - start]))
-    return Readings(t, nominal, np.concatenate([[t[0] - start], each[1:], [end - t[-1]]]))
+def _in_run(trial: RawTrial, stamps: np.ndarray, nominal: float, lengths: pd.Series | None = None) -> Readings:
+    """`lengths`: stamp -> interval that ended with it, s; without them, the difference of two stamps."""
+    start, end = trial.run
+    t = _begun(stamps, nominal)
+    t = t[(t >= start) & (t < end)]
+    gaps = np.diff(t, prepend=start, append=end)
+    if lengths is not None:
+        gaps[1:-1] = lengths.loc[t[1:]]
+    return Readings(t, nominal, gaps)
 
 
 def _begun(stamps: np.ndarray, nominal: float) -> np.ndarray:

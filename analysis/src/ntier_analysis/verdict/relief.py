@@ -21,9 +21,8 @@ def limiting_replicas(named: list[Saturation], found: list[Saturation], context:
     group, keys = named[0].group, {s.key for s in named}
     here = {s.key: s.utilization_mean_pct for s in found if s.resource not in SOFT}
     used = {key: context.used_pct.get(key, pct) for key, pct in here.items()}
-    if (
-        _most(used, keys) < NO_ROOM_PCT
-    ):  # though all runs beyond the knee leave it a little, it may have none in this one
+    # All runs beyond the knee together may leave it a little room, where it has none in this one.
+    if _most(used, keys) < NO_ROOM_PCT:
         used = here
     most = _most(used, keys)
     if most < NO_ROOM_PCT:

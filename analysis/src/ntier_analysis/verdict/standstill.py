@@ -107,18 +107,21 @@ def standstill(
 
 def _with_holders(holders: list[Saturation], load: Load, seen: Causes, waits: np.ndarray) -> Causes:
     """With CPUs that hold up the others by their work in the pauses. That alone says nothing of the time between them:
-    unless one of them is saturated then, as users wait, something else limits too, and perhaps takes turns with it."""
+    unless they, or replicas of theirs that are named, are saturated then, as users wait, they are not all that limits,
+    and may take turns with something else."""
     if not holders:
         return seen
     between = ~lie_in(load.pauses, len(waits), (load.end_s - load.start_s) / len(waits), load.start_s)
-    full = np.fmax.reduce([on_clock(s, len(waits)) for s in holders])
+    groups = {s.group for s in holders}
+    own = [*holders, *(s for s in seen.named if s.group in groups)]
+    full = np.fmax.reduce([on_clock(s, len(waits)) for s in own])
     asked = (waits > 0) & ~np.isnan(full)
     share = float(((full == 1.0) | ~between)[asked].mean()) if asked.any() else 0.0
     if share >= EXPLAINS:
         return replace(seen, named=[*seen.named, *holders])
     if seen.named and covered(seen.named, waits) >= EXPLAINS:
         return seen
-    text = "{} explains {:.0f} % of the time in which users wait, the pauses included: something else limits too"
+    text = "{} explains {:.0f} % of the time in which users wait, the pauses included: alone it does not limit"
     unproved = {s.key: text.format(s.name, 100 * share) for s in holders}
     return replace(seen, named=[*seen.named, *holders], unproved=seen.unproved | unproved)
 

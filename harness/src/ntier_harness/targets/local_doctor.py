@@ -71,7 +71,7 @@ def incus(lab: Lab) -> Finding:
     if not shutil.which("incus"):
         return Finding("incus", "warn", "missing", "make setup")
     done = ask(lab, ["incus", "query", "/1.0"])
-    if done.code and os.geteuid() != 0:
+    if done.code and os.geteuid() != 0 and "permission" in done.problem:
         return Finding("incus", "warn", "only root may ask it", "run with sudo")
     if done.code:
         return Finding("incus", "warn", f"does not answer: {done.problem}", "make setup")

@@ -283,7 +283,7 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
         """The error where a machine that does not answer is gone, and no other one comes in its place. `fresh`: none
         was up before, so `up` gives back the others."""
         if not fresh:
-            return self._no_more(self.location(), silent, " in the place of those that did not answer by SSH")
+            return self._no_more(self.location(), silent, " to replace what did not answer by SSH")
         return WorkError(
             f"{self.name}: {', '.join(silent)}: no answer by SSH within {reaching.BOOT_S:g} s, and {self.location()} "
             f"has no free machine instead; try later, other types, or another location first in {self.offer_file}"

@@ -175,12 +175,12 @@ def _place(axes, grid: Grid, column: int, row: int, limit: str, below: str) -> N
     if len(colors) == 2:
         corners = [(column, row), (column + 1, row), (column + 1, row + 1)]
         axes.add_patch(Polygon(corners, facecolor=colors[1], **look))
-    words = limit.replace("middleware", "mw").replace(" cpu", "").replace(", then ", " and then ").split(" and ")
+    words = limit.replace("middleware", "mw").replace(" cpu", "").replace(", then ", " and then\n").split(" and ")
     if len(words) == 2:  # each in its triangle
-        places, low = [(0.27, 0.78, "center"), (0.95, 0.52 if below else 0.25, "right")], (0.62, 0.2)
+        places, low = [(0.27, 0.78, "center"), (0.95, 0.52 if below else 0.3, "right")], (0.97, 0.16, "right")
     else:
-        words, places, low = ["\n".join(words)], [(0.5, 0.66 if below else 0.5, "center")], (0.5, 0.24)
+        words, places, low = ["\n".join(words)], [(0.5, 0.66 if below else 0.5, "center")], (0.5, 0.24, "center")
     for word, (right, up, aligned) in zip(words, places, strict=True):
         axes.text(column + right, row + up, word, ha=aligned, va="center", fontsize=6)
-    right, up = low
-    return axes.text(column + right, row + up, below, ha="center", va="center", fontsize=6.5, fontweight="bold")
+    right, up, aligned = low
+    return axes.text(column + right, row + up, below, ha=aligned, va="center", fontsize=6.5, fontweight="bold")

@@ -143,12 +143,12 @@ def _ends(value: float, found: Quantity, times: float, decimals: int) -> str:
 def table(
     places: Iterable[tuple[str, str]],
     measured: dict[str, str],
-    scale: float,
+    scale: Callable[[str], float],
     least: Collection[str] = (),
     blocks: Blocks = lambda *_: None,
 ) -> str:
     """`places`: what to call a sweep, and its name, in order; throughput is told relative to the first one.
-    `measured`: sweep -> its verdict and maximum; `least`: those whose maximum is a lower bound."""
+    `measured`: sweep -> its verdict and maximum; `scale`: of a sweep; `least`: those whose maximum is a lower bound."""
     kept = dict(iter(read().groupby("sweep", sort=False)))
     shown = [(title, name, kept[name]) for title, name in places if name in kept and name in measured]
     if not shown:
@@ -160,10 +160,13 @@ def table(
         f"|---|{'--:|' * len(tiers)}---|---|",
     ]
     for title, name, mine in shown:
-        full = full_at(mine, scale)
+        full = full_at(mine, scale(name))
         cells = [_cell(row, row["per_s"] == full["per_s"].min()) for _, row in full.reindex(tiers).iterrows()]
         used, unit = _used(mine, name in least), _used(trials, base in least)
-        relative = "1" if title == first else _relative(_ratio(used, unit, blocks(name, base)))
+        if scale(name) != scale(base):
+            relative = "another scale"
+        else:
+            relative = "1" if title == first else _relative(_ratio(used, unit, blocks(name, base)))
         lines.append(f"| {title} | {' | '.join(cells)} | {measured[name]} | {relative} |")
     return "\n".join(lines)
 

@@ -61,7 +61,7 @@ FIGURES = (
     ("1(a)", "density of the database's CPU over the users, one database", f"1-1-1-1M.{ALL}.s0_2", f"{DENSITY} db1"),
     ("1(b)", "the same, two databases", f"1-1-1-2M.{ALL}.s0_2", f"{DENSITY} db1"),
     ("2(a), 3(a)", "what limits, and maximum throughput: MySQL", f"{MESH}M.{ALL}.s0_2", "map"),
-    ("2(b), 3(b)", "the same, PostgreSQL", f"{MESH}P.{ALL}.s0_2", "map"),
+    ("2(b), 3(b)", "the same, PostgreSQL", f"1-{{1,2,3}}-1-{{{{1,2,3,4}}P.{ALL}.s0_2,{{6,9}}P.{ALL}.s0_1}}", "map"),
     ("2(c), 3(c)", "the same, MySQL on low-cost nodes", f"{MESH}ML.{ALL}.s0_2", "map"),
     ("2(d), 3(d), 3(e)", "the same, MySQL Cluster", CLUSTER, "map"),
     ("4(a)", "density of the first database's disk", LONG, f"{DENSITY} db1 --resource disk"),
@@ -140,7 +140,16 @@ def pictures(drawings: dict[str, Drawing]) -> str:
 
 def sweep_at(row: int, databases: int, letters: str, middleware: str) -> str:
     """Name of the sweep of a place of the mesh. `row`: application servers."""
-    return f"1-{row}-1-{databases}{letters}.browse_only.{middleware}.s0_2"
+    small = letters == "P" and databases > 4  # all full at SCALE are more than the machine beneath has
+    return f"1-{row}-1-{databases}{letters}.browse_only.{middleware}.{'s0_1' if small else 's0_2'}"
+
+
+def scale_of(sweep: str) -> float:
+    """By the end of its name; an anchor has that of its block."""
+    beside = anchors(CLAIMS)
+    name = next((cell for cell, anchor in beside.items() if anchor == sweep), sweep)
+    told = re.search(r"\.s(\d+)_(\d+)$", name)
+    return float(f"{told[1]}.{told[2]}") if told else SCALE
 
 
 def maps() -> None:
@@ -197,9 +206,11 @@ def cell(row: dict[str, str] | None) -> str:
 
 def _told(row: dict[str, str]) -> str:
     """`db cpu: 577 [557, 597]`."""
-    ends = f" [{', '.join(f'{float(row[end]) / SCALE:.0f}' for end in ('low', 'high'))}]" if row["low"] else ""
+    scale = scale_of(row["sweep"])
+    ends = f" [{', '.join(f'{float(row[end]) / scale:.0f}' for end in ('low', 'high'))}]" if row["low"] else ""
     least = "at least " if row["at_least"] == "1" else ""
-    return f"{named(row['limits'])}: {least}{float(row['max_per_s']) / SCALE:.0f}{ends}"
+    other = "" if scale == SCALE else f" (scale {scale:g})"
+    return f"{named(row['limits'])}: {least}{float(row['max_per_s']) / scale:.0f}{ends}{other}"
 
 
 def cost() -> str:
@@ -217,7 +228,7 @@ def cost() -> str:
         *planned,
     ]
     parts = [
-        f"**{title}**\n\n{costs.table(places, measured, SCALE, least, blocks())}"
+        f"**{title}**\n\n{costs.table(places, measured, scale_of, least, blocks())}"
         for title, places in series.items()
         if any(name in measured for _, name in places)
     ]
@@ -263,7 +274,7 @@ def of_maxima() -> dict[tuple[str, str], Operand]:
     """Maxima, and those in anchors, as sides of ratios: of sweeps that are gone, for a claim that is younger."""
     beside, there, found = anchors(CLAIMS), rows(), {}
     for name, row in there.items():
-        settings = {"scale": "0.15" if name.endswith(".s0_15") else f"{SCALE:g}", "data_profile": "small",
+        settings = {"scale": f"{scale_of(name):g}", "data_profile": "small",
                     "think_time_s": "7", "mix": name.split(".")[1],
                     "system": "unknown", "target": "unknown"}  # fmt: skip
         sides = {"max_throughput": _maximum(row)}

@@ -93,6 +93,11 @@ LOADS = ", ".join(str(n) for n in range(1000, 14000, 1000))
 def test_braces_name_several_sweeps():
     assert claims.alternatives("1-{1,2}-1-{3,4}M") == ["1-1-1-3M", "1-1-1-4M", "1-2-1-3M", "1-2-1-4M"]
     assert claims.alternatives("a{,-b}") == ["a", "a-b"]
+    assert claims.alternatives("1-{1,2}-1-{{3,4}P.s0_2,9P.s0_1}")[:3] == [
+        "1-1-1-3P.s0_2",
+        "1-1-1-4P.s0_2",
+        "1-1-1-9P.s0_1",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +116,9 @@ def test_braces_name_several_sweeps():
         "a: {says: x, place: p, paper: q, sweep: s, expect: e, given: 1}",
         "a: {says: x, place: p, paper: q, sweep: s, expect: e, given: max_throughput > 1}",
         "a: {says: x, place: p, paper: q, given: verdict == none, unjudged: u}",
+        "a: {says: x, place: p, paper: q, sweep: '1-{1,2-1M', expect: e}",
         "anchors: [1]",
+        "anchors: {a: '1-1}-1M'}",
         "anchors: {a: 1}",
         "between blocks: [1]",
         "between blocks: {cores(web): 0.05}",

@@ -192,8 +192,15 @@ def _parts(given: dict[str, Any], place: str) -> tuple[tuple[str, str], ...]:
         listed = texts if isinstance(texts, list) else [texts]
         if not listed or not all(isinstance(text, str) for text in listed):
             raise DataError(f"{place}: {sweeps}: expected an expectation, or a list of them; {texts!r} is none")
-        parts += [(sweep, text) for sweep in alternatives(str(sweeps)) for text in listed]
+        parts += [(sweep, text) for sweep in _sweeps(str(sweeps), place) for text in listed]
     return tuple(parts)
+
+
+def _sweeps(pattern: str, place: str) -> list[str]:
+    try:
+        return alternatives(pattern)
+    except ValueError as error:
+        raise DataError(f"{place}: {error}") from None
 
 
 def _anchors(given: Any, file: Path) -> dict[str, str]:
@@ -202,20 +209,31 @@ def _anchors(given: Any, file: Path) -> dict[str, str]:
         raise DataError(f"{file}: {ANCHORS}: expected {{anchor: sweep}}, or {{anchor: [sweep, ...]}}")
     found = {}
     for anchor, sweeps in given.items():
-        listed = sweeps if isinstance(sweeps, list) else [sweeps]
+        place, listed = f"{file}: {ANCHORS}: {anchor}", sweeps if isinstance(sweeps, list) else [sweeps]
         if not all(isinstance(text, str) for text in listed):
-            raise DataError(f"{file}: {ANCHORS}: {anchor}: expected a sweep, or a list of them")
-        found |= {sweep: str(anchor) for text in listed for sweep in alternatives(text)}
+            raise DataError(f"{place}: expected a sweep, or a list of them")
+        found |= {sweep: str(anchor) for text in listed for sweep in _sweeps(text, place)}
     return found
 
 
 def alternatives(pattern: str) -> list[str]:
-    """`1-{1,2}-1-{3,4}M` -> the four sweeps, as a shell would."""
-    match = re.search(r"\{([^{}]*)\}", pattern)
-    if not match:
+    """`1-{1,2}-1-{3,4}M` -> the four sweeps, as a shell would; braces may stand in braces. Raises ValueError if one has
+    no partner."""
+    before, brace, rest = pattern.partition("{")
+    if "}" in before:
+        raise ValueError(f"{pattern}: expected a {{ before each }}")
+    if not brace:
         return [pattern]
-    before, after = pattern[: match.start()], pattern[match.end() :]
-    return [sweep for part in match[1].split(",") for sweep in alternatives(f"{before}{part.strip()}{after}")]
+    depth, begin, parts = 1, 0, []
+    for i, letter in enumerate(rest):
+        depth += (letter == "{") - (letter == "}")
+        if depth == 0 or (depth == 1 and letter == ","):
+            parts.append(rest[begin:i].strip())
+            begin = i + 1
+        if depth == 0:
+            inner = [text for part in parts for text in alternatives(part)]
+            return [f"{before}{text}{after}" for text in inner for after in alternatives(rest[begin:])]
+    raise ValueError(f"{pattern}: expected a }} for each {{")
 
 
 def judge(

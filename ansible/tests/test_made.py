@@ -210,6 +210,62 @@ def test_a_file_comes_back_though_its_folder_went(machine):
     assert machine.tree() == before
 
 
+def with_stubs(folder: Path, **programs: str) -> str:
+    """PATH with these programs, each a text of the shell, before all others."""
+    folder.mkdir()
+    for name, text in programs.items():
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
+SYSTEMCTL = "case $1 in is-enabled) echo enabled;; is-active) echo active;; start) exit 5;; show) echo {};; esac"
+
+
+@pytest.mark.parametrize("loaded", ["not-found", "loaded"])
+def test_a_unit_or_setting_that_is_there_no_longer_holds_up_nothing(machine, tmp_path, loaded, capfd):
+    """The owner removed the package that had it. One that is there and does not start is told."""
+    path = with_stubs(tmp_path / "bin", systemctl=SYSTEMCTL.format(loaded))
+    machine.made("note", json.dumps({"units": ["man-db.timer"]}), PATH=path)
+    record = json.loads((machine.record / "record.json").read_text())
+    record["settings"]["net.ntier.gone"] = "1"
+    (machine.record / "record.json").write_text(json.dumps(record))
+    if loaded == "not-found":
+        machine.made("undo", PATH=path)
+        assert not machine.record.parent.exists()
+        return
+    with pytest.raises(subprocess.CalledProcessError):
+        machine.made("undo", PATH=path)
+    assert "man-db.timer does not start" in capfd.readouterr().err
+    assert machine.record.exists()
+
+
+def test_what_cannot_come_back_is_named_and_holds_up_nothing(owned, tmp_path, capfd):
+    """As on a full disk."""
+    before = owned.tree()
+    owned.note(**LISTS)
+    deploy(owned)
+    no_room = 'case "$*" in *logrotate*) echo "cp: no room" >&2; echo half >"$3"; exit 1;; esac; exec /bin/cp "$@"'
+    path = with_stubs(tmp_path / "bin", cp=no_room)
+    with pytest.raises(subprocess.CalledProcessError):
+        owned.made("undo", PATH=path)
+    assert f"{owned.root}/etc/logrotate.timer: cp: no room" in capfd.readouterr().err
+    now = owned.tree()
+    assert {name for name in {*now, *before} if now.get(name) != before.get(name)} == {"etc/logrotate.timer"}
+    owned.made("undo")
+    assert owned.tree() == before
+
+
+def test_an_owners_file_need_not_be_utf_8(machine):
+    """Names of hosts with remarks in Latin 1, and line ends of another system."""
+    hosts = machine.write("etc/hosts", "")
+    hosts.write_bytes(b"10.9.9.9 printer # B\xfcro\r\n")
+    machine.note(edits=["etc/hosts"])
+    hosts.write_bytes(b"10.9.9.9 printer # B\xfcro\r\n# BEGIN ntier\n198.18.1.1 web1\n# END ntier\n10.1.1.1 new\r\n")
+    machine.made("undo")
+    assert hosts.read_bytes() == b"10.9.9.9 printer # B\xfcro\r\n10.1.1.1 new\r\n"
+
+
 # ---- the roles' lists ----------------------------------------------------------------------------------------------
 
 

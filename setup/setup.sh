@@ -7,6 +7,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 export NTIER_STATE=${NTIER_STATE:-/var/lib/ntier}
+unset "${!ANSIBLE_@}" # what the person's shell tells Ansible, as to ask for a password
 [[ $NTIER_STATE == /* ]] || { echo "error: NTIER_STATE: '$NTIER_STATE' is not an absolute path; allowed are those that begin with /" >&2; exit 2; }
 stamp=$NTIER_STATE/controller.digest
 log=$NTIER_STATE/logs/setup-controller.log
@@ -34,7 +35,7 @@ if ! controller_ready; then
   (umask 077 && mkdir -p "$NTIER_STATE"/{ssh,local,logs,data})
   echo "setup: controller (packages, Incus, pool, bridge); log: $log"
   # Ansible ends at once in a locale that is not UTF-8 or does not exist
-  if ! LC_ALL=C.UTF-8 ANSIBLE_NOCOLOR=1 ANSIBLE_LOCALHOST_WARNING=0 .venv/bin/ansible-playbook --inventory localhost, setup/controller.yml >"$log" 2>&1; then
+  if ! LC_ALL=C.UTF-8 ANSIBLE_CONFIG="$PWD/ansible/ansible.cfg" ANSIBLE_NOCOLOR=1 ANSIBLE_LOCALHOST_WARNING=0 .venv/bin/ansible-playbook --inventory localhost, setup/controller.yml >"$log" 2>&1; then
     grep -A12 -m1 -E '^\[ERROR\]|^fatal:' "$log" >&2 || tail -n 20 "$log" >&2
     echo "error: setting up the controller failed; its log: $log" >&2
     exit 1

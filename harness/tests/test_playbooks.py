@@ -107,3 +107,16 @@ def test_a_persons_own_locale_and_configuration_do_not_reach_the_deployment(name
     task = "ansible.builtin.debug: {msg: seen}"
     (tmp_path / "play.yml").write_text(PLAY.format(task=task))
     assert play(Runner(), paths, [str(tmp_path / "play.yml")]) == 1
+
+
+def test_a_persons_shell_does_not_keep_ansible_from_checking_host_keys(tmp_path, monkeypatch):
+    """SSH takes the first value that it meets, and Ansible puts this one before ours."""
+    paths = Paths(Path(__file__).resolve().parents[2], tmp_path, tmp_path)
+    paths.nodes.parent.mkdir(exist_ok=True)
+    paths.nodes.write_text("[]")
+    paths.logs.mkdir()
+    monkeypatch.setenv("ANSIBLE_HOST_KEY_CHECKING", "False")
+    task = """ansible.builtin.fail: {msg: "checked: {{ lookup('ansible.builtin.config', 'HOST_KEY_CHECKING') }}"}"""
+    (tmp_path / "play.yml").write_text(PLAY.format(task=task))
+    with pytest.raises(WorkError, match="checked: True"):
+        play(Runner(), paths, [str(tmp_path / "play.yml")])

@@ -101,3 +101,12 @@ def test_a_state_whose_place_depends_on_where_one_stands_is_refused(setup, tmp_p
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: NTIER_STATE: '{place}' is not an absolute path; allowed are")
     assert not (tmp_path / place).exists()
+
+
+def test_a_persons_own_settings_of_ansible_do_not_reach_set_up(setup, tmp_path):
+    """It would ask for a password that nobody sees the question of, or take plug-ins that are not there."""
+    (tmp_path / ".venv/bin/ansible-playbook").write_text(f"#!/bin/sh\nenv >{tmp_path}/environment\n")
+    setup(ANSIBLE_CONFIG="/home/me/.ansible.cfg", ANSIBLE_BECOME_ASK_PASS="true")
+    told = [line for line in (tmp_path / "environment").read_text().splitlines() if line.startswith("ANSIBLE_")]
+    assert f"ANSIBLE_CONFIG={tmp_path}/ansible/ansible.cfg" in told
+    assert not [line for line in told if "BECOME" in line]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -69,7 +70,9 @@ def play(runner: Runner, paths: Paths, names: Sequence[str], on_task: Callable[[
         *(part for f in files for part in ("-e", f"@{f}")),
         *(["--check"] if check else []), *(["--limit", ",".join(limit)] if limit else []),
     ]  # fmt: skip
-    env = {"ANSIBLE_STDOUT_CALLBACK": "ansible.posix.jsonl", "ANSIBLE_NOCOLOR": "1", "NTIER_STATE": str(paths.state)}
+    # what the person's shell tells Ansible is not for this: not to check host keys, say, or to take another strategy
+    env: dict[str, str | None] = {name: None for name in os.environ if name.startswith("ANSIBLE_")}
+    env |= {"ANSIBLE_STDOUT_CALLBACK": "ansible.posix.jsonl", "ANSIBLE_NOCOLOR": "1", "NTIER_STATE": str(paths.state)}
     env["ANSIBLE_CONFIG"] = str(paths.root / "ansible" / "ansible.cfg")  # not the person's own
     env["LC_ALL"] = "C.UTF-8"  # Ansible ends at once in a locale that is not UTF-8 or does not exist
     shared = paths.root / "ansible" / "roles"

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -285,8 +285,9 @@ class Runner:
             raise WorkError(f"{' '.join(argv[:1] + argv[-1:])}: {done.problem}")
 
     def lines(self, argv: list[str], on_line: Callable[[str], None], *, log: Path, cwd: Path | None = None,
-              env: dict[str, str] | None = None, timeout: float = 1800) -> int:  # fmt: skip
-        """Runs a program whose lines (stdout and stderr together, also written to `log`) are handed on as they come."""
+              env: Mapping[str, str | None] | None = None, timeout: float = 1800) -> int:  # fmt: skip
+        """Runs a program whose lines (stdout and stderr together, also written to `log`) are handed on as they come.
+        `env`: beside our own environment; None: not even what is there."""
         with log.open("ab") as out:
             begin = os.fstat(out.fileno()).st_size  # before it can write
             process = self._popen(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
@@ -373,10 +374,12 @@ class Runner:
             os.close(handle)
         return len(orphans)
 
-    def _popen(self, argv: list[str], env: dict[str, str] | None = None, **kwargs: Any) -> subprocess.Popen[bytes]:
+    def _popen(
+        self, argv: list[str], env: Mapping[str, str | None] | None = None, **kwargs: Any
+    ) -> subprocess.Popen[bytes]:
         kwargs.setdefault("stdout", subprocess.PIPE)
         kwargs.setdefault("stderr", subprocess.PIPE if kwargs["stdout"] != subprocess.DEVNULL else subprocess.DEVNULL)
-        full = os.environ | {MARK: identity()} | (env or {})
+        full = {k: v for k, v in {**os.environ, MARK: identity(), **(env or {})}.items() if v is not None}
         try:
             return subprocess.Popen(argv, env=full, start_new_session=True, **kwargs)
         except FileNotFoundError:

@@ -274,6 +274,27 @@ def test_what_came_goes_again_if_it_is_ours(tmp_path, whose):
     assert home.exists() == remote.exists() == (whose != OURS)
 
 
+def test_a_folder_of_which_something_stays_is_still_known_as_ours(tmp_path):
+    """As after a restart in the middle, or on a disk with faults; the same command then goes on."""
+    home, remote, bin_ = (tmp_path / name for name in ("opt", "run", "bin"))
+    for folder in (home / "lib", home / "bin", remote, bin_):
+        folder.mkdir(parents=True)
+    (home / "owner").write_text(OURS)
+    (home / "lib/sampler.py").touch()
+    (bin_ / "rm").write_text(f"""#!/bin/sh
+for place; do case $place in -*) ;; *) find "$place" -depth ! -path "{home}/lib*" -delete 2>/dev/null;; esac; done
+exit 1
+""")
+    (bin_ / "rm").chmod(0o755)
+    command = existing.leave(OURS).replace("/opt/ntier", str(home)).replace("/run/ntier", str(remote))
+    cut_short = {**os.environ, "PATH": f"{bin_}:{os.environ['PATH']}"}
+    assert subprocess.run(["sh", "-c", command], env=cut_short, capture_output=True).returncode
+    assert (home / "owner").read_text() == OURS
+    subprocess.run(["sh", "-c", command], check=True)
+    assert not home.exists()
+    assert not remote.exists()
+
+
 def claims(whose: str, file: str, other: str = "/none") -> subprocess.Popen[str]:
     command = ["sh", "-c", existing.claim(whose, file, other)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

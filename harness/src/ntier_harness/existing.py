@@ -74,10 +74,12 @@ def unclaim(owner: str, file: str) -> str:
 
 
 def leave(owner: str) -> str:
-    """Command that ends what runs of ours and removes both folders; nothing if they are not ours."""
+    """Command that ends what runs of ours and removes both folders; nothing if they are not ours. The owner's name goes
+    last: should something stay, or the machine restart meanwhile, the folder is still known as ours."""
     mine = f'[ "$(cat {OWNER_FILE} 2>/dev/null)" = {shlex.quote(owner)} ]'
     end = f"if [ -x {HOME}/bin/ntier-node ]; then {HOME}/bin/ntier-node end-all; fi"
-    return f"if {mine}; then {end}; rm -rf {REMOTE} {HOME}; fi"
+    rest = f"find {HOME} -mindepth 1 -maxdepth 1 ! -path {OWNER_FILE} -exec rm -rf {{}} +"
+    return f"if {mine}; then {end}; rm -rf {REMOTE} && {rest} && rm -rf {HOME}; fi"
 
 
 def files(paths: Paths, spec: Spec, tier: str) -> Iterator[tuple[str, Path | str, int]]:

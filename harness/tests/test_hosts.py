@@ -81,6 +81,11 @@ def test_a_wrong_inventory_is_one_clear_error(inventory, text, says):
     assert "\n" not in str(error.value)
 
 
+def test_a_key_without_a_value_is_as_if_it_were_not_there(inventory):
+    (host,) = inventory("user:\nkey_file:\nknown_hosts:\nhosts:\n- {address: 10.0.0.1, ssh: , user: }").hosts
+    assert (host.access.destination, host.access.key_file) == ("root@10.0.0.1", None)
+
+
 def machines(*hosts: tuple[tuple[str, ...], str | None], network: str = "10.0.0.") -> Inventory:
     listed = (Host(f"{network}{i}", Access(f"{network}{i}", "-"), t, n) for i, (t, n) in enumerate(hosts, 1))
     return Inventory(Path("lab.yaml"), tuple(listed))

@@ -25,7 +25,7 @@ from ntier_harness.ssh import Nodes, check_place
 from ntier_harness.targets.free import Free
 from ntier_harness.targets.heartbeats import Heartbeats
 from ntier_harness.targets.inventory import Host, Inventory, assign, read_inventory, wanted_nodes
-from ntier_harness.targets.survey import OWNER_FILE, Expected, Serving, Strangers, Survey, survey
+from ntier_harness.targets.survey import OWNER_FILE, Expected, Serving, Strangers, Survey, mistaken, survey
 from ntier_harness.targets.terraform import Terraform, common_variables
 
 if TYPE_CHECKING:
@@ -145,6 +145,8 @@ class Hosts(Free):
         hosts = assign(inventory, spec)
         deploys = spec.system.definition.deploys
         surveys = self._survey(spec, hosts)
+        if wrong := mistaken(hosts, surveys):
+            raise RequestError(*wrong)
         before = self._nodes()
         self._free_those_that_leave(before, spec, hosts)
         if deploys:

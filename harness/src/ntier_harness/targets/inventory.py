@@ -109,7 +109,7 @@ def _host(place: str, file: Path, known: tuple[str, ...], usual: dict[str, Any],
     port = fields.get("port", 22)
     if not isinstance(port, int) or isinstance(port, bool) or not 1 <= port <= 65535:
         raise RequestError(f"{place}: port: {port!r}: allowed are 1..65535")
-    host, user = str(data.get("ssh") or address), str(fields.get("user", "root"))
+    host, user = str(data.get("ssh") or address), str(fields.get("user") or "root")
     for key, text in (("ssh", host), ("user", user)):
         if not text or text.startswith("-") or not all(c.isalnum() or c in ".-_:" for c in text):
             raise RequestError(f"{place}: {key}: {text!r} is not the name of a {'machine' if key == 'ssh' else 'user'}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,6 +12,7 @@ from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Done, Runner
 from ntier_harness.ssh import ALONE, CONNECT_S, Access, options
+from ntier_harness.targets.inventory import Host
 
 OWNER_FILE = "/etc/ntier/owner"
 """Which deployment's the machine is; there from `up` to `down`."""
@@ -26,8 +28,13 @@ echo "owner=$({existing.whose(OWNER_FILE, existing.OWNER_FILE)})"
 echo "programs=$(cat /proc/[0-9]*/comm 2>/dev/null | sort -u | tr '\\n' ' ')"
 listening() {{ cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk '$4 == "0A" {{n = split($2, a, ":"); print a[n]}}'; }}
 echo "listening=$(listening | tr '\\n' ' ')"
+boot=$(cat /proc/sys/kernel/random/boot_id 2>/dev/null) && pids=$(readlink /proc/self/ns/pid) &&
+  echo "machine=$boot $pids"
+own() {{ awk '$1 == "|--" {{a = $2}} /host LOCAL/ && a !~ /^127/ {{print a}}' /proc/net/fib_trie; }}
+echo "addresses=$(own 2>/dev/null | sort -u | tr '\\n' ' ')"
 echo "time=$(date +%s.%N)"
 """
+"""Its first line is the first that is printed."""
 COMM_MOST = 15
 """Characters that the kernel keeps of a program's name (/proc/PID/comm)."""
 CLOCK_LIMIT_S = 2.0  # far beyond what a trial bears (check C4: 50 ms); said here, before anything is installed
@@ -119,12 +126,15 @@ echo "folder=$(ls -d {existing.HOME} 2>/dev/null)"
 
 @dataclass(frozen=True)
 class Survey:
-    """What a machine says of itself."""
+    """What a machine says of itself. `machine`: of its boot and its processes, the same however it is reached;
+    containers of one machine differ, clones of a running one need not. `addresses`: IPv4. Empty: not known."""
 
     cores: int
     memory_bytes: int
     owner: str
     offset_s: float
+    machine: str = ""
+    addresses: tuple[str, ...] = ()
 
 
 def survey(runner: Runner, paths: Paths, name: str, access: Access, owner: str, expected: Expected) -> Survey:
@@ -139,16 +149,52 @@ def survey(runner: Runner, paths: Paths, name: str, access: Access, owner: str, 
     ended = runner.now()
     if done.code:
         raise RequestError(f"{place}: {_refusal(done, access)}")
+    if (first := re.search(r"^uid=", done.out, re.MULTILINE)) and first.start():
+        noise = done.out[: first.start()].strip()[:80]
+        raise RequestError(
+            f"{place}: its shell prints {noise!r} before each answer, and would spoil it; let it print for people "
+            "only, as with [ -t 1 ] && in its ~/.bashrc"
+        )
     said = dict(line.split("=", 1) for line in done.out.splitlines() if "=" in line)
     try:
         offset = max(0.0, began - float(said["time"]), float(said["time"]) - ended)
-        machine = Survey(int(said["cores"]), int(said["memory_kib"]) * 1024, said["owner"], offset)
+        machine = Survey(
+            int(said["cores"]),
+            int(said["memory_kib"]) * 1024,
+            said["owner"],
+            offset,
+            said.get("machine", "").strip(),
+            tuple(said.get("addresses", "").split()),
+        )
         wrong = expected.wrong(said, owner) or _clock(machine.offset_s)
     except (KeyError, ValueError):
         raise RequestError(f"{place}: its answer is not understood: {done.out[-200:]!r}") from None
     if wrong:
         raise RequestError(f"{place}: {wrong}")
     return machine
+
+
+def mistaken(hosts: dict[str, Host], surveys: dict[str, Survey]) -> list[str]:
+    """A line for each machine that is not what the inventory says: one that is there twice, by two addresses, so that
+    two nodes would share it; and one without the address that load and services would go to, which may be a stranger's.
+    An address of the Internet may be translated on the way, and so may one by which SSH itself reaches the machine."""
+    wrong: list[str] = []
+    seen: dict[tuple[str, tuple[str, ...]], str] = {}
+    for name, host in hosts.items():
+        machine, addresses = surveys[name].machine, surveys[name].addresses
+        place = f"hosts: {name} ({host.access.destination})"
+        twin = seen.setdefault((machine, addresses), name) if machine else name
+        if twin != name:
+            wrong.append(
+                f"{place}: is the same machine as {twin} ({hosts[twin].access.destination}); each host becomes one "
+                "node, so name each machine once"
+            )
+        elif addresses and host.is_private and host.address not in (host.access.host, *addresses):
+            wrong.append(
+                f"{place}: address: {host.address} is none of its addresses ({', '.join(addresses)}), so load would go "
+                "to another machine; correct address or ssh. If SSH reaches it by that address, leave out ssh"
+            )
+    return wrong
 
 
 def _refusal(done: Done, access: Access) -> str:
@@ -167,9 +213,12 @@ def _refusal(done: Done, access: Access) -> str:
             f"/etc/ssh/ssh_host_ed25519_key.pub) with {scan} | ssh-keygen -lf -, then: {scan} >>{access.known_hosts}"
         )
     if "Permission denied" in said:
+        if open_key := re.search(r"Permissions \d+ for '(.+)' are too open", said):
+            return f"SSH does not use {open_key[1]}, since others may read it; run here: chmod 600 {open_key[1]}"
         key = access.key_file or "any key of yours (agent, ~/.ssh)"
         keys = f"~{access.user}/.ssh/authorized_keys"
-        return f"does not let {access.user} in with {key}; put its public key into {keys} there"
+        agent = f". If the key has a passphrase, run here: ssh-add {access.key_file}" if access.key_file else ""
+        return f"does not let {access.user} in with {key}; put its public key into {keys} there{agent}"
     if "sudo" in said:
         return f"{access.user} may not use sudo without a password ({done.problem}); log in as root, or allow it there"
     if "Could not resolve hostname" in said:

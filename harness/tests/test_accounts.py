@@ -241,6 +241,27 @@ def test_a_provider_that_does_not_answer_is_an_error(fake, variable, monkeypatch
         account(fake).find()
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("clouds: [", "openstack: OS_CLOUD=lab names a cloud of a clouds.yaml, and none can be read as YAML"),
+        (None, "openstack: OS_CLOUD=lab names a cloud of a clouds.yaml, and none can be read as YAML"),
+        ("clouds: [lab]", "clouds.yaml has not the form of a clouds.yaml ("),
+    ],
+)
+def test_a_clouds_yaml_that_cannot_be_read_is_said_to_be_so(tmp_path, monkeypatch, text, says) -> None:
+    """As by root, who has another home. openstacksdk would miss an address then."""
+    monkeypatch.setattr("openstack.config.loader.CONFIG_FILES", [])
+    monkeypatch.setenv("OS_CLOUD", "lab")
+    monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(tmp_path / "lab" / "clouds.yaml"))
+    (tmp_path / "lab").mkdir()
+    if text is not None:
+        (tmp_path / "lab" / "clouds.yaml").write_text(text)
+    with pytest.raises(WorkError) as error:
+        OpenstackAccount(lambda _: None).find("us")
+    assert says in str(error.value)
+
+
 def test_a_cloud_of_clouds_yaml_is_found_and_one_that_is_not_there_is_named(tmp_path, monkeypatch) -> None:
     with FakeOpenstack() as cloud:
         cloud.populate("ours", 1)

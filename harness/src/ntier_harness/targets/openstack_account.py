@@ -43,6 +43,11 @@ LINKS = (
 STATUS = {"ACTIVE": "running", "SHUTOFF": "off", "BUILD": "starting", "DELETED": "deleting", "SOFT_DELETED": "deleting"}
 WHO = ("OS_APPLICATION_CREDENTIAL_ID", "OS_APPLICATION_CREDENTIAL_NAME", "OS_USERNAME", "OS_USER_ID", "OS_TOKEN")
 
+NO_FILE = (
+    "OS_CLOUD={} names a cloud of a clouds.yaml, and none can be read as YAML; it may be here, in ~/.config/openstack "
+    "(of the user that runs ntier), in /etc/openstack, or where OS_CLIENT_CONFIG_FILE says"
+)
+
 
 def missing() -> list[str]:
     """What the environment lacks to name a cloud and a person in it."""
@@ -181,16 +186,25 @@ class OpenstackAccount(HttpAccount):
 
     @property
     def _region(self) -> Any:
-        """Raises WorkError if no cloud is named, or one that no clouds.yaml has."""
+        """Raises WorkError if no cloud is named, or one that no clouds.yaml has, or if that is not its form."""
         if self._cloud is None:
             from keystoneauth1.exceptions import ClientException
             from openstack.config import OpenStackConfig
             from openstack.exceptions import ConfigException
 
+            read = None
             try:
-                self._cloud = OpenStackConfig().get_one()
+                config = OpenStackConfig()
+                read = config.config_filename
+                self._cloud = config.get_one()
             except (ClientException, ConfigException) as error:
+                if (cloud := os.environ.get("OS_CLOUD")) and not read:
+                    raise WorkError(f"{self.name}: {NO_FILE.format(cloud)}") from None
                 raise WorkError(f"{self.name}: {error}") from None
+            except (AttributeError, KeyError, TypeError, ValueError) as error:  # it takes any YAML for its own
+                raise WorkError(
+                    f"{self.name}: {read or 'clouds.yaml'} has not the form of a clouds.yaml ({error})"
+                ) from None
         return self._cloud
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -220,6 +221,29 @@ def test_a_machine_that_became_another_deployments_is_left_alone(tmp_path, monke
     with pytest.raises(WorkError, match=r"db1 \(192.0.2.2\) belongs to another deployment by now \(other-1\)"):
         target.down(tmp_path / "log")
     assert freed == ["web1"]
+
+
+def test_a_shell_that_prints_since_makes_no_machine_anothers(tmp_path, monkeypatch):
+    """Else down would leave there what we made, for nobody."""
+    (tmp_path / "hosts").mkdir()
+    target = Hosts(Runner(), Paths(tmp_path, tmp_path, tmp_path, "hosts"), None)
+    node, freed = Node(name="web1", tier="web", index=1, role="r", address="192.0.2.1", node_type="normal"), []
+    monkeypatch.setattr(Nodes, "call", lambda *_, **__: Done([], 0, f"Welcome to pc1!\n{target.owner}\n", ""))
+    monkeypatch.setattr(hosts, "play", lambda *_args, limit, **_: freed.extend(limit))
+    monkeypatch.setattr(target, "_nodes", lambda: [node])
+    monkeypatch.setattr(target._terraform, "destroy", lambda _log: None)
+    assert target.present(node)
+    target.stay()
+    target.down(tmp_path / "log")
+    assert freed == ["web1"]
+
+
+def test_a_deployment_has_a_name_that_every_shell_takes_as_it_is(tmp_path, monkeypatch):
+    """Also where this machine's name is none of the Internet's."""
+    (tmp_path / "hosts").mkdir()
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(nodename="Zoë's lab; id"))
+    owner = Hosts(Runner(), Paths(tmp_path, tmp_path, tmp_path, "hosts"), None).owner
+    assert re.fullmatch(r"Zo--s-lab--id-[0-9a-f]{8}", owner)
 
 
 SSH = """#!/bin/sh

@@ -105,6 +105,31 @@ def test_a_key_that_is_not_taken_comes_with_what_may_be_wrong_with_it_here(tmp_p
     assert str(error.value).endswith(mends)
 
 
+@pytest.mark.parametrize(
+    ("code", "said", "says"),
+    [
+        (
+            127,
+            "fish: Unsupported use of '='. In fish, please use 'set uid'",
+            "answers, but not what it is asked: fish: ",
+        ),
+        (1, "This account is currently not available.", "answers, but not what it is asked: This account"),
+        (2, "sh: 1: cannot open /etc/os-release: Permission denied", "answers, but not what it is asked: sh: 1: "),
+        (1, "sudo: a password is required", "root may not use sudo without a password (sudo: a password"),
+        (255, "ssh: connect to host pc1 port 22: No route to host", "cannot be reached: ssh: connect"),
+        (
+            255,
+            "kex_exchange_identification: closed\nsudo.example: Permission denied (publickey).",
+            "does not let root in",
+        ),
+    ],
+)
+def test_a_machine_that_answers_is_not_said_to_be_out_of_reach(tmp_path, code, said, says):
+    with pytest.raises(RequestError) as error:
+        surveyed(tmp_path, Done([], code, "", said))
+    assert str(error.value).startswith(f"hosts: web1 (root@pc1): {says}")
+
+
 # ---- what the inventory says of them ---------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import re
 import secrets
 import sys
 from pathlib import Path
@@ -187,7 +188,7 @@ class Hosts(Free):
         or installed them anew, and what is there is not ours to change."""
         nodes = self._nodes()
         connected = Nodes(self.runner, self.paths, nodes)
-        owners = self.runner.parallel(lambda n: connected.call(n, WHOSE).out.strip(), nodes)
+        owners = self.runner.parallel(lambda n: owner_on(connected, n), nodes)
         lost = [
             f"{n.name} ({n.address}) belongs to {owner or 'nobody'}"
             for n, owner in zip(nodes, owners, strict=True)
@@ -233,7 +234,7 @@ class Hosts(Free):
             for n in silent
         ]
         nodes = [n for n in nodes if n not in silent]
-        owners = self.runner.parallel(lambda n: connected.call(n, WHOSE).out.strip(), nodes)
+        owners = self.runner.parallel(lambda n: owner_on(connected, n), nodes)
         others = {n.name: owner for n, owner in zip(nodes, owners, strict=True) if owner not in ("", self.owner)}
         self._left += [
             f"{n.name} ({n.address}) belongs to another deployment by now ({others[n.name]}): nothing is undone there"
@@ -306,7 +307,8 @@ class Hosts(Free):
         """Name of this deployment on its machines, made once."""
         file = self.paths.place / "owner"
         if not file.exists():
-            durable.write(file, f"{os.uname().nodename}-{secrets.token_hex(4)}")
+            name = re.sub(r"[^A-Za-z0-9.-]", "-", os.uname().nodename)  # a shell gets it as it is
+            durable.write(file, f"{name}-{secrets.token_hex(4)}")
         return file.read_text()
 
     # ---- what is brought to the machines ------------------------------------------------------------------------
@@ -390,13 +392,19 @@ class Hosts(Free):
         if self._heartbeats and self._heartbeats.fresh(node):
             return True
         try:
-            owner = Nodes(self.runner, self.paths, [node]).call(node, WHOSE, timeout=10).out.strip()
+            owner = owner_on(Nodes(self.runner, self.paths, [node]), node, timeout=10)
         except WorkError:
             return False
         return owner in ("", self.owner)
 
     def newest(self, node: Node, directory: str) -> dict[str, float] | None:
         return self._heartbeats.newest(node) if self._heartbeats else None
+
+
+def owner_on(connected: Nodes, node: Node, timeout: float = 60) -> str:
+    """Whose the machine is; empty: nobody's. The last line says it: since `up` its shell may have begun to print one
+    before each answer. Raises WorkError."""
+    return connected.call(node, WHOSE, timeout=timeout).out.strip().rpartition("\n")[2]
 
 
 def expected(spec: Spec, tier: str) -> Expected:

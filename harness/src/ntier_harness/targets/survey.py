@@ -37,6 +37,8 @@ echo "time=$(date +%s.%N)"
 """Its first line is the first that is printed."""
 COMM_MOST = 15
 """Characters that the kernel keeps of a program's name (/proc/PID/comm)."""
+NO_CONNECTION = 255
+"""Exit code of SSH itself; any other one is the command's."""
 CLOCK_LIMIT_S = 2.0  # far beyond what a trial bears (check C4: 50 ms); said here, before anything is installed
 
 
@@ -200,6 +202,15 @@ def mistaken(hosts: dict[str, Host], surveys: dict[str, Survey]) -> list[str]:
 def _refusal(done: Done, access: Access) -> str:
     """Why SSH or sudo did not let us in, and what mends it."""
     said = done.err + done.out
+    if done.code != NO_CONNECTION:
+        if "sudo" in said:
+            return (
+                f"{access.user} may not use sudo without a password ({done.problem}); log in as root, or allow it there"
+            )
+        return (
+            f"answers, but not what it is asked: {done.problem}; it must be Linux, and the shell of {access.user} one "
+            "like sh (bash, dash, zsh)"
+        )
     known = access.host if access.port == 22 else f"'[{access.host}]:{access.port}'"  # as known_hosts has it
     scan = f"ssh-keyscan {f'-p {access.port} ' if access.port != 22 else ''}{access.host}"
     if "IDENTIFICATION HAS CHANGED" in said:
@@ -219,8 +230,6 @@ def _refusal(done: Done, access: Access) -> str:
         keys = f"~{access.user}/.ssh/authorized_keys"
         agent = f". If the key has a passphrase, run here: ssh-add {access.key_file}" if access.key_file else ""
         return f"does not let {access.user} in with {key}; put its public key into {keys} there{agent}"
-    if "sudo" in said:
-        return f"{access.user} may not use sudo without a password ({done.problem}); log in as root, or allow it there"
     if "Could not resolve hostname" in said:
         return f"cannot be reached: {done.problem}; give its name or address: names of ~/.ssh/config are not known"
     return f"cannot be reached: {done.problem}"

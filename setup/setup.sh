@@ -17,7 +17,7 @@ inputs() { cat setup/controller.yml setup/daemons.sh setup/preseed.yml.j2 setup/
 controller_ready() { # what the playbook last made is still there and answers
   [[ -f $stamp && $(<"$stamp") == "$(inputs)" ]] || return 1
   local program
-  for program in incus mmdebstrap mkfs.btrfs sar java mvn zstd; do # one by one: of several, it is enough for bash to find one
+  for program in incus mmdebstrap mkfs.btrfs sar javac mvn zstd; do # one by one: of several, it is enough for bash to find one
     PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null || return 1
   done
   setup/daemons.sh || return 1

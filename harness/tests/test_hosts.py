@@ -223,6 +223,16 @@ def test_a_machine_that_became_another_deployments_is_left_alone(tmp_path, monke
     assert freed == ["web1"]
 
 
+def test_java_that_cannot_build_is_not_enough(spec, tmp_path, monkeypatch):
+    """Told before a machine is looked at: Maven would say so after machines were freed for others."""
+    monkeypatch.setattr(Runner, "has", lambda _, program: program != "javac")
+    monkeypatch.setattr(Runner, "run", lambda _, argv, **__: Done(argv, 0, "workloads\n", ""))  # is to be built
+    target = Hosts(Runner(), Paths(tmp_path, tmp_path, tmp_path, "hosts"), None)
+    monkeypatch.setattr(target, "assignment", lambda _: {})
+    with pytest.raises(RequestError, match=r"^hosts: javac is missing here; apt-get install default-jdk-headless$"):
+        target.check(spec(target="hosts"))
+
+
 def test_a_shell_that_prints_since_makes_no_machine_anothers(tmp_path, monkeypatch):
     """Else down would leave there what we made, for nobody."""
     (tmp_path / "hosts").mkdir()

@@ -127,7 +127,7 @@ def test_a_state_that_only_another_may_read_is_an_error_that_says_so(tmp_path, c
     state.chmod(0o700)
     os.chown(state, 65534, 65534)
     weaker = [str(shutil.which("setpriv")), "--bounding-set=-dac_override,-dac_read_search"]
-    for program in ("ssh", "ssh-keygen", "java", "mvn", "terraform"):  # what a plan for other machines asks for
+    for program in ("ssh", "ssh-keygen", "javac", "mvn", "terraform"):  # what a plan for other machines asks for
         (tmp_path / "bin").mkdir(exist_ok=True)
         (tmp_path / "bin" / program).symlink_to("/bin/true")
     path = str(tmp_path / "bin") if command[0] == "plan" else "/nonexistent"

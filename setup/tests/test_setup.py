@@ -61,12 +61,12 @@ def test_a_folder_that_was_there_keeps_its_mode(setup, tmp_path):
     assert not [file for file in files if "mode" in file], "nor does the playbook change it"
 
 
-NEEDED = ("incus", "mmdebstrap", "mkfs.btrfs", "sar", "java", "mvn", "zstd")
+NEEDED = ("incus", "mmdebstrap", "mkfs.btrfs", "sar", "javac", "mvn", "zstd")
 SBIN = "/usr/sbin:/sbin"
 OF_THE_SHELL = ("bash", "sh", "cat", "dirname", "grep", "mkdir", "sha256sum", "tail")
 
 
-@pytest.mark.parametrize("missing", ["mvn", "zstd", "mmdebstrap"])
+@pytest.mark.parametrize("missing", ["mvn", "zstd", "mmdebstrap", "javac"])
 def test_a_program_that_was_removed_since_is_installed_again(setup, tmp_path, missing):
     """The folders of root's programs are stand-ins, too: on some machines they are links to /usr/bin."""
     script = tmp_path / "setup/setup.sh"

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from ntier_harness.doctor import Finding
     from ntier_harness.lab import Lab
 
-PACKAGES = {"ssh": "openssh-client", "java": "default-jdk-headless", "mvn": "maven"}  # what it needs here
+PACKAGES = {"ssh": "openssh-client", "javac": "default-jdk-headless", "mvn": "maven"}
+"""What it needs here; Java without its compiler builds nothing."""
 # Ansible's folders of temporary files, of root and of whoever logs in; not if there is something in them
 FORGET_ANSIBLE = """for home in /root $(getent passwd "$SUDO_USER" | cut -d: -f6); do
   rmdir $home/.ansible/tmp $home/.ansible

@@ -106,6 +106,17 @@ def test_the_ledger_counts_from_before_a_machine_is_asked_for_until_it_is_gone(t
     assert (tmp_path / "rented.json").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_machine_in_place_of_another_has_hours_of_its_own(tmp_path: Path) -> None:
+    """Both count until it is there; if it does not come after all, the one before stays."""
+    ledger = Ledger(tmp_path / "rented.json", "EUR")
+    ledger.rent({"db1": SMALL, "db2": SMALL, "web1": SMALL}, "mine", 0)
+    ledger.rent({"db1": SMALL, "db2": SMALL}, "mine", 100, {"db1", "db2"})
+    assert ledger.spent(200) == 5 * 0.5
+    ledger.settle(200, {"db1", "db2"}, {"db1"})
+    assert [(m.node, m.from_s) for m in ledger.open()] == [("db2", 0), ("db1", 100)]
+    assert ledger.spent(300) == 5 * 0.5
+
+
 def test_a_sweep_answers_for_its_own_machines_and_for_those_that_it_found(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "rented.json", "EUR")
     ledger.rent({"db1": SMALL}, "other", 0)
@@ -322,6 +333,51 @@ def test_what_comes_beside_machines_that_are_up_has_the_prices_of_today(tmp_path
     target.ledger.rent({"web1": SMALL}, "x", Runner().now())
     target._check_terms(spec(target="hcloud"))
     assert (target.offer.of("normal").price_per_hour, target.ledger.open()[0].price_per_hour) == (0.2, 0.5)
+
+
+def test_a_node_whose_type_changes_gets_another_machine_at_its_own_price(tmp_path, spec, monkeypatch) -> None:
+    """A cheap one first: what a dear one costs in its place would not be on record. After an error nobody knows which
+    one is there, and both count."""
+    target = kind("hcloud")(Runner(), Paths(ROOT, tmp_path, tmp_path, "hcloud"), None, None)
+    target.paths.place.mkdir()
+    cheap, dear = (spec(target="hcloud", topo=topo) for topo in ("1/1/1/1ML", "1/1/1/1M"))
+    machines, fails = dict.fromkeys(target.node_types(cheap), "1"), [False, True, False]
+
+    def apply(*_) -> list[Node]:
+        if fails.pop(0):
+            raise Failed("terraform apply: Error", "error (forbidden)")
+        target._terraform.outputs = {"machines": dict(machines)}
+        target.paths.nodes.write_text("[]")
+        return []
+
+    def noted() -> list[tuple[str, bool]]:
+        return [(m.type, m.until_s is None) for m in target.ledger.machines() if m.node == "db1"]
+
+    monkeypatch.setattr(type(target), "account", SimpleNamespace(find=lambda _: []))
+    monkeypatch.setattr(target._terraform, "apply", apply)
+    for name, instead in (("variables", lambda _: {}), ("write_access", lambda: None), ("note_account", lambda: None)):
+        monkeypatch.setattr(target, name, instead)
+    target._rent(cheap, tmp_path / "log")
+    machines["db1"] = "2"
+    with pytest.raises(Failed):
+        target._rent(dear, tmp_path / "log")
+    assert noted() == [("cpx12", True), ("ccx13", True)]
+    target._rent(dear, tmp_path / "log")
+    assert noted() == [("cpx12", False), ("ccx13", True)]
+    assert len(target.ledger.machines()) == len(machines) + 1, "the others are what they were"
+
+
+def test_a_node_with_another_part_gets_another_machine(tmp_path, spec) -> None:
+    target = kind("hcloud")(Runner(), Paths(ROOT, tmp_path, tmp_path, "hcloud"), None, None)
+    target.paths.place.mkdir()
+    asked = spec(target="hcloud", topo="1/1/1/1M")
+    target.ledger.rent({n: target.offer.of(t) for n, t in target.node_types(asked).items()}, "", 0)
+    node = Node(name="db1", tier="db", index=1, role="mysql", address="10.0.0.1", node_type="normal")
+    target.paths.nodes.write_text(json.dumps([node.model_dump()]))
+    assert target.made_anew(asked) == set()
+    assert target.made_anew(spec(target="hcloud", topo="1/1/1/1P")) == {"db1"}
+    (target.paths.place / "topology.auto.tfvars.json").write_text('{"system": "another"}')
+    assert target.made_anew(asked) == set(target.node_types(asked))
 
 
 def test_where_nobody_keeps_the_budget_any_more_it_is_said(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@
 locals {
   user_data = {
     for node in var.nodes : node.name => templatefile("${path.module}/cloud-init.yaml.tftpl", {
-      made_for       = "${var.system} ${node.role}" # a node that gets another part is made anew
+      made_for       = "${var.system} ${node.role} ${node.type}" # a node that gets another part, or another type, is made anew: no disk shrinks
       public_key     = trimspace(var.public_key)
       host_key       = file("${var.host_keys}/${node.name}")
       host_key_pub   = trimspace(file("${var.host_keys}/${node.name}.pub"))

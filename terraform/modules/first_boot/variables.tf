@@ -1,6 +1,6 @@
 variable "nodes" {
-  description = "Nodes of the module topology."
-  type        = list(object({ name = string, role = string }))
+  description = "Nodes of the module topology, each with the type of its machine."
+  type        = list(object({ name = string, role = string, type = string }))
 }
 
 variable "system" {

@@ -10,7 +10,7 @@ module "topology" {
 
 module "first_boot" {
   source         = "../../modules/first_boot"
-  nodes          = module.topology.nodes
+  nodes          = [for node in module.topology.nodes : merge(node, { type = var.machines[node.node_type].type })]
   system         = var.system
   host_keys      = var.host_keys
   public_key     = var.public_key

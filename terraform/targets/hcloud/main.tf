@@ -9,7 +9,7 @@ module "topology" {
 
 module "first_boot" {
   source         = "../../modules/first_boot"
-  nodes          = local.made
+  nodes          = [for node in local.made : merge(node, { type = var.machines[node.node_type].type })]
   system         = var.system
   host_keys      = var.host_keys
   public_key     = var.public_key

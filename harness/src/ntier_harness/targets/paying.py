@@ -60,6 +60,10 @@ class Paying:
             self.offer.of(node_type)
         return node_types
 
+    def made_anew(self, _spec: Spec) -> set[str]:
+        """Nodes that are up and get another machine."""
+        return set()
+
     # ---- before
 
     def price(self, spec: Spec, seconds: float) -> dict[str, Any] | None:
@@ -108,7 +112,7 @@ class Paying:
         would be spent for nothing."""
         if self.budget is None:
             return
-        there = {m.node for m in self.ledger.open()}
+        there = {m.node for m in self.ledger.open()} - self.made_anew(spec)
         lacking = [t for name, t in self.node_types(spec).items() if name not in there]
         work_s = plan.trial_duration_s(spec) if self.work_s is None else self.work_s
         least = (INSTALL_S if lacking else 0.0) + work_s + DOWN_S

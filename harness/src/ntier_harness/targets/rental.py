@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -136,10 +137,11 @@ class Ledger:
         """Those that were not given back."""
         return [m for m in self.machines() if m.until_s is None]
 
-    def rent(self, wanted: dict[str, MachineType], work: str, now_s: float) -> None:
-        """Notes machines that are about to be made: those that are open already stay as they are."""
+    def rent(self, wanted: dict[str, MachineType], work: str, now_s: float, anew: Collection[str] = ()) -> None:
+        """Notes machines that are about to be made: those that are open already stay as they are. `anew`: nodes that
+        get another machine; until it is there (`settle`) both count."""
         known = self.machines()
-        there = {m.node for m in known if m.until_s is None}
+        there = {m.node for m in known if m.until_s is None}.difference(anew)
         new = [
             Rented(node=node, type=t.type, price_per_hour=t.price_per_hour, from_s=now_s, work=work)
             for node, t in wanted.items()
@@ -151,7 +153,19 @@ class Ledger:
     def give_back(self, now_s: float, nodes: set[str] | None = None) -> None:
         """Notes that machines are gone; None: all."""
         known = self.machines()
-        gone = [m for m in known if m.until_s is None and (nodes is None or m.node in nodes)]
+        self._close(known, [m for m in known if m.until_s is None and (nodes is None or m.node in nodes)], now_s)
+
+    def settle(self, now_s: float, nodes: Collection[str], anew: Collection[str]) -> None:
+        """Notes what is gone now that the machines of these nodes are there: those of other nodes, and of each node
+        with two the one before, or the one that did not come after all. `anew`: nodes that have another machine."""
+        known, kept = self.machines(), {}
+        there = [m for m in known if m.until_s is None]
+        for machine in there:
+            if machine.node in nodes and (machine.node in anew or machine.node not in kept):
+                kept[machine.node] = machine
+        self._close(known, [m for m in there if kept.get(m.node) is not m], now_s)
+
+    def _close(self, known: list[Rented], gone: list[Rented], now_s: float) -> None:
         for machine in gone:
             machine.until_s = now_s
         if gone:

@@ -18,7 +18,7 @@ from ntier_harness.errors import RequestError, WorkError, unknown
 from ntier_harness.paths import Paths
 from ntier_harness.plan import INSTALL_S, order, sweep_duration_s
 from ntier_harness.runner import Runner
-from ntier_harness.spec import Spec
+from ntier_harness.spec import CLIENT, Spec
 from ntier_harness.ssh import Nodes, check_place
 from ntier_harness.targets import calibration, clearing, reaching
 from ntier_harness.targets.account import EXPIRES, NODE, OWNER, WORK
@@ -257,9 +257,7 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
             there = {m.node for m in self.ledger.open()}
             self._note_rental(spec)
             try:
-                nodes = self._apply(spec, log)
-                self._close_others(spec)
-                return nodes
+                return self._apply(spec, log)
             except Failed as error:
                 if not self.no_capacity.search(error.said):
                     raise
@@ -301,17 +299,30 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
     def _note_rental(self, spec: Spec) -> None:
         """Before a machine is asked for."""
         wanted = {name: self.offer.of(node_type) for name, node_type in self.node_types(spec).items()}
-        if set(wanted) - {m.node for m in self.ledger.open()}:
+        anew = self.made_anew(spec)
+        if anew or set(wanted) - {m.node for m in self.ledger.open()}:
             self.check_new(spec)
         if not self.ledger.open():
             self.note_account()
-        self.ledger.rent(wanted, self.work, self.runner.now())
+        self.ledger.rent(wanted, self.work, self.runner.now(), anew)
         self.watch_budget()
 
-    def _close_others(self, spec: Spec) -> None:
-        """Machines that the last apply removed: until it ended they cost."""
-        if others := {m.node for m in self.ledger.open()} - set(self.node_types(spec)):
-            self.ledger.give_back(self.runner.now(), others)
+    def made_anew(self, spec: Spec) -> set[str]:
+        """Those whose type or part changes, which is in the machine's user data (terraform/modules/first_boot): each is
+        another machine, whose hours begin anew. Not those that are noted twice, since that is under way."""
+        open_ = self.ledger.open()
+        types = {m.node: m.type for m in open_}
+        roles = {n.name: n.role for n in self._nodes()}
+        tiers = {name: tier for name, tier, _ in wanted_nodes(spec)}
+        system = self.read("topology.auto.tfvars.json", {}).get("system", spec.system.name)
+
+        def changes(name: str, node_type: str) -> bool:
+            role = CLIENT if tiers[name] == CLIENT else spec.role(tiers[name])
+            before = roles.get(name, role)
+            return (types[name], before, system) != (self.offer.of(node_type).type, role, spec.system.name)
+
+        once = {name for name in types if [m.node for m in open_].count(name) == 1}
+        return {name for name, node_type in self.node_types(spec).items() if name in once and changes(name, node_type)}
 
     def _check_terms(self, spec: Spec) -> None:
         """Raises RequestError if the provider does not have what the offer names, or the budget does not cover it.
@@ -354,8 +365,10 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
                 self.clear_strays()
                 self._note_rental(spec)
         self.write_access()
-        machines = self._terraform.outputs["machines"]
-        if machines != self.read("machines.json", {}):  # what was deployed is not on all of them any more
+        machines, before = self._terraform.outputs["machines"], self.read("machines.json", {})
+        others = {name for name, machine in machines.items() if before.get(name, machine) != machine}
+        self.ledger.settle(self.runner.now(), machines, others)  # until now those that went cost as well
+        if machines != before:  # what was deployed is not on all of them any more
             durable.remove(self.paths.in_force)
             durable.write(self.paths.place / "machines.json", json.dumps(machines))
         return nodes

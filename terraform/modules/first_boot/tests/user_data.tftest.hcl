@@ -2,8 +2,8 @@
 
 variables {
   nodes = [
-    { name = "web1", role = "web" },
-    { name = "db1", role = "mysql" },
+    { name = "web1", role = "web", type = "ccx13" },
+    { name = "db1", role = "mysql", type = "ccx13" },
   ]
   system         = "rubbos"
   host_keys      = "tests/keys"
@@ -16,8 +16,8 @@ variables {
 run "it_is_yaml_with_the_pinned_key" {
   command = plan
   assert {
-    condition     = startswith(nonsensitive(output.user_data["web1"]), "#cloud-config\n# rubbos web\n")
-    error_message = "cloud-init knows it by its first line; the second makes another part another machine"
+    condition     = startswith(nonsensitive(output.user_data["web1"]), "#cloud-config\n# rubbos web ccx13\n")
+    error_message = "cloud-init knows it by its first line; the second makes another part, or type, another machine"
   }
   assert {
     condition     = yamldecode(nonsensitive(output.user_data["web1"])).ssh_keys.ed25519_private == "not a key\nof web1\n"

@@ -13,14 +13,16 @@ import subprocess
 import tarfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from ntier_harness import existing
 from ntier_harness.cli import main
-from ntier_harness.errors import RequestError
+from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.paths import Paths
 from ntier_harness.request import make_spec
-from ntier_harness.runner import Runner
+from ntier_harness.runner import Done, Runner
 from ntier_harness.spec import Spec
 from ntier_harness.ssh import Access
 from ntier_harness.systems.reading import examine
@@ -101,7 +103,7 @@ def wrong(expected: Serving, **changes: str) -> str:
     """What is wrong with this machine, asked as one is over SSH, if it says `changes` otherwise."""
     shell = subprocess.run(["sh", "-c", SCRIPT + expected.look()], capture_output=True, text=True, check=True)
     said = dict(line.split("=", 1) for line in shell.stdout.splitlines() if "=" in line)
-    usual = {"uid": "0", "owner": "", "folder": "", "missing": "", "python_new": "True"}
+    usual = {"uid": "0", "owner": "", "folder": "", "missing": "", "python_new": "True", "apt": "/usr/bin/apt-get"}
     return expected.wrong({**said, **usual, **changes}, OURS)
 
 
@@ -129,6 +131,39 @@ def test_what_a_machine_lacks_is_one_line_with_what_mends_it():
     assert wrong(Serving(), python_new="False") == "its Python is older than 3.9"
     two = wrong(Serving(services=("no-such-server",), units=("no-such.service",)))
     assert two == "unit no-such.service is not active; no-such-server does not run"
+
+
+def test_a_machine_need_not_be_debian(tmp_path):
+    """Others keep sadc elsewhere; ntier-node finds it there, too. What they lack they do not get by apt."""
+    for name in ("sadc", "rpm"):
+        (tmp_path / name).write_text('#!/bin/sh\necho "$0 $*"\n')
+        (tmp_path / name).chmod(0o755)
+    search = Serving(packages=("of-another-kind",)).look() + Access("h", "/k", home="/opt/ntier").as_root("sadc -V")
+    for place in ("/usr/libexec/sysstat", "/usr/lib/sysstat"):  # this machine may be a Debian
+        search = search.replace(place, "/none")
+    search = search.replace("/usr/lib64/sa", str(tmp_path))
+    said = subprocess.run(["sh", "-c", search], capture_output=True, text=True, check=True).stdout.splitlines()
+    (lacks,) = (line for line in said if line.startswith("missing="))
+    assert "sadc" not in lacks
+    assert "absent=" in said
+    assert said[-1] == f"{tmp_path}/sadc -V"
+    assert wrong(Serving(), missing="sadc zstd ", apt="") == "lacks sadc, zstd; install there sysstat zstd"
+
+
+def test_what_lies_in_the_home_of_a_client_does_not_change_how_the_system_is_asked(tmp_path, monkeypatch):
+    """Python looks for modules where it is called."""
+    (tmp_path / "json.py").write_text("raise SystemExit('not the one')\n")
+    monkeypatch.chdir(tmp_path)
+
+    def call(_node: object, command: str, **options: Any) -> Done:
+        return Runner().run(["sh", "-c", command], input=options["input"], check=False)
+
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/"
+    lab = SimpleNamespace(nodes=SimpleNamespace(clients=[SimpleNamespace(name="client1")], call=call))
+    asked = [{"name": "price", "url": url, "status": 200, "contains": "x"}]
+    with pytest.raises(WorkError, match=r"verify from client1: price: http://127.0.0.1:\d+/: .*refused"):
+        existing.verify(lab, asked)
 
 
 def test_a_program_with_a_long_name_is_known_by_what_the_kernel_keeps_of_it():

@@ -17,6 +17,8 @@ from ntier_harness.runner import Done, Runner, Spawned
 
 CLOCK_EXCHANGES = 20
 CONNECT_S = 5
+SADC_PLACES = "/usr/libexec/sysstat:/usr/lib/sysstat:/usr/lib64/sa:/usr/lib/sa"
+"""Where distributions keep sadc: Debian 13, earlier ones, Red Hat's and SUSE's, Arch and Alpine."""
 ALONE = ("-oControlMaster=no", "-oControlPath=none")
 """A connection of its own; before all other options, since SSH takes the first value that it meets."""
 
@@ -42,7 +44,7 @@ class Access:
         """`command` for root's shell, by sudo where another user logs in."""
         if self.home:
             where = f"NTIER_ETC={self.home}/etc NTIER_LIB={self.home}/lib"
-            command = f'export PATH={self.home}/bin:"$PATH" {where}; {command}'
+            command = f'export PATH={self.home}/bin:"$PATH":{SADC_PLACES} {where}; {command}'
         return command if self.user == "root" else f"sudo -n -- sh -c {shlex.quote(command)}"
 
 

@@ -11,7 +11,7 @@ from ntier_harness import existing
 from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Done, Runner
-from ntier_harness.ssh import ALONE, CONNECT_S, Access, options
+from ntier_harness.ssh import ALONE, CONNECT_S, SADC_PLACES, Access, options
 from ntier_harness.targets.inventory import Host
 
 OWNER_FILE = "/etc/ntier/owner"
@@ -73,7 +73,6 @@ MEASURES = {"/usr/bin/python3": "python3", "sadc": "sysstat", "sadf": "sysstat",
             "flock": "util-linux"}  # fmt: skip
 """What claiming a machine and `ntier-node` run -> its package."""
 PYTHON_LEAST = (3, 9)
-PATHS = "PATH=/usr/libexec/sysstat:/usr/lib/sysstat:$PATH"
 
 
 @dataclass(frozen=True)
@@ -90,12 +89,14 @@ class Serving:
     def look(self) -> str:
         programs, units, packages = (shlex.join(n) or "''" for n in (self._programs, self.units, self.packages))
         return f"""
-{PATHS}
+PATH={SADC_PLACES}:$PATH
+has() {{ dpkg-query -W $1 || rpm -q $1; }} >/dev/null 2>&1
 echo "missing=$(for p in {programs}; do command -v $p >/dev/null || printf '%s ' $p; done)"
 echo "inactive=$(for u in {units}; do [ -z $u ] || systemctl --quiet is-active $u || printf '%s ' $u; done)"
-echo "absent=$(for p in {packages}; do [ -z $p ] || dpkg-query -W $p >/dev/null 2>&1 || printf '%s ' $p; done)"
+echo "absent=$(for p in {packages}; do [ -z $p ] || has $p || printf '%s ' $p; done)"
 echo "python_new=$(/usr/bin/python3 -c 'import sys; print(sys.version_info >= {PYTHON_LEAST})' 2>/dev/null)"
 echo "folder=$(ls -d {existing.HOME} 2>/dev/null)"
+echo "apt=$(command -v apt-get)"
 """
 
     @property
@@ -122,7 +123,8 @@ echo "folder=$(ls -d {existing.HOME} 2>/dev/null)"
         if not missing and not packages:
             least = ".".join(map(str, PYTHON_LEAST))
             return "" if said["python_new"] == "True" else f"its Python is older than {least}"
-        install = f"; run there: apt-get install {' '.join(packages)}" if packages else ""
+        how = "run there: apt-get install" if said["apt"] else "install there"
+        install = f"; {how} {' '.join(packages)}" if packages else ""
         return f"lacks {', '.join([*missing, *said['absent'].split()])}{install}"
 
 

@@ -387,6 +387,22 @@ def test_where_nobody_keeps_the_budget_any_more_it_is_said(tmp_path: Path) -> No
     assert payer.still_rented() == f"{said} --target hcloud"
 
 
+def test_machines_that_came_by_another_file_cost_what_that_one_says(tmp_path: Path) -> None:
+    """`ntier status` and `ntier down` are given none."""
+    Ledger(tmp_path / "rented.json", "SU").rent({"db1": SMALL}, "", 0)
+    payer = Payer(tmp_path, None)
+    assert payer.still_rented().startswith("1 rented machine costs 0.50 SU per hour until: ")
+    assert payer.rent()["currency"] == "SU"
+    with pytest.raises(
+        RequestError, match="machines: db1 are rented in SU, and these prices are in EUR; give the file"
+    ):
+        payer.ledger.rent({"db2": SMALL}, "", 0)
+    payer.ledger.give_back(10)
+    assert json.loads((tmp_path / "rented.json").read_text())["currency"] == "SU"
+    payer.ledger.rent({"db2": SMALL}, "", 20)
+    assert payer.still_rented().startswith("1 rented machine costs 0.50 EUR per hour until: ")
+
+
 def test_machines_go_with_the_work_that_they_were_rented_for(tmp_path: Path) -> None:
     payer = Payer(tmp_path, None)
     assert not payer.give_back()

@@ -202,7 +202,7 @@ class Paying:
         if not there:
             return None
         return {
-            "currency": self.offer.currency,
+            "currency": self.ledger.counted_in,
             "price_per_hour": {m.node: m.price_per_hour for m in there},
             "types": {m.node: m.type for m in there},
             "since_s": {m.node: m.from_s for m in there},
@@ -231,7 +231,7 @@ class Paying:
         if not there:
             return ""
         per_hour, s = sum(m.price_per_hour for m in there), "s" * (len(there) == 1)
-        go_on = f"cost{s} {money(per_hour, self.offer.currency)} per hour" if per_hour else f"stay{s}"
+        go_on = f"cost{s} {money(per_hour, self.ledger.counted_in)} per hour" if per_hour else f"stay{s}"
         unkept = f", also beyond the budget of {money(self.budget, self.offer.currency)}" if self.budget else ""
         return f"{counted(len(there), 'rented machine')} {go_on}{unkept} until: ntier down --target {self.name}"
 

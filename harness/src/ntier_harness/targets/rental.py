@@ -119,17 +119,27 @@ class Ledger:
 
     file: Path
     currency: str
+    """Of the offer."""
+
+    @property
+    def counted_in(self) -> str:
+        """The currency of what is on record: of the offer, unless machines are open that came by another one."""
+        record = self._read()
+        return record.currency if any(m.until_s is None for m in record.machines) else self.currency
 
     def machines(self) -> list[Rented]:
         """Raises WorkError if the file is not such a record, RequestError if only root may know."""
+        return self._read().machines
+
+    def _read(self) -> _Record:
         try:
             self.file.stat()
         except FileNotFoundError:
-            return []
+            return _Record(currency=self.currency, machines=[])
         except PermissionError:
             raise needs_root(self.file.parent) from None
         try:
-            return _Record.model_validate(read_json(self.file, RECORD_BYTES)).machines
+            return _Record.model_validate(read_json(self.file, RECORD_BYTES))
         except ValueError as error:
             raise no_record(self.file, "rental", error) from None
 
@@ -139,7 +149,8 @@ class Ledger:
 
     def rent(self, wanted: dict[str, MachineType], work: str, now_s: float, anew: Collection[str] = ()) -> None:
         """Notes machines that are about to be made: those that are open already stay as they are. `anew`: nodes that
-        get another machine; until it is there (`settle`) both count."""
+        get another machine; until it is there (`settle`) both count. Raises RequestError where machines are open whose
+        prices are in another currency: nobody could add them."""
         known = self.machines()
         there = {m.node for m in known if m.until_s is None}.difference(anew)
         new = [
@@ -147,6 +158,12 @@ class Ledger:
             for node, t in wanted.items()
             if node not in there
         ]
+        if new and self.counted_in != self.currency:
+            names = ", ".join(m.node for m in known if m.until_s is None)
+            raise RequestError(
+                f"machines: {names} are rented in {self.counted_in}, and these prices are in {self.currency}; give the "
+                "file that they came by, or first give them back"
+            )
         if new:
             self._write([*known, *new])
 
@@ -185,7 +202,7 @@ class Ledger:
         return sum(m.cost(at_s) for m in self.machines() if work is None or m.until_s is None or m.is_of(work))
 
     def _write(self, machines: list[Rented]) -> None:
-        record = _Record(currency=self.currency, machines=machines)
+        record = _Record(currency=self.counted_in, machines=machines)
         durable.write(self.file, json.dumps(record.model_dump(), indent=1), 0o600)
 
 

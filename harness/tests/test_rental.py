@@ -341,11 +341,11 @@ def test_a_node_whose_type_changes_gets_another_machine_at_its_own_price(tmp_pat
     target = kind("hcloud")(Runner(), Paths(ROOT, tmp_path, tmp_path, "hcloud"), None, None)
     target.paths.place.mkdir()
     cheap, dear = (spec(target="hcloud", topo=topo) for topo in ("1/1/1/1ML", "1/1/1/1M"))
-    machines, fails = dict.fromkeys(target.node_types(cheap), "1"), [False, True, False]
+    machines, says = dict.fromkeys(target.node_types(cheap), "1"), ["", "(resource_unavailable)", ""]
 
     def apply(*_) -> list[Node]:
-        if fails.pop(0):
-            raise Failed("terraform apply: Error", "error (forbidden)")
+        if said := says.pop(0):
+            raise Failed("terraform apply: Error", said)
         target._terraform.outputs = {"machines": dict(machines)}
         target.paths.nodes.write_text("[]")
         return []
@@ -355,11 +355,11 @@ def test_a_node_whose_type_changes_gets_another_machine_at_its_own_price(tmp_pat
 
     monkeypatch.setattr(type(target), "account", SimpleNamespace(find=lambda _: []))
     monkeypatch.setattr(target._terraform, "apply", apply)
-    for name, instead in (("variables", lambda _: {}), ("write_access", lambda: None), ("note_account", lambda: None)):
-        monkeypatch.setattr(target, name, instead)
+    for name in ("variables", "write_access", "note_account", "clear_strays"):
+        monkeypatch.setattr(target, name, lambda *_: {})
     target._rent(cheap, tmp_path / "log")
     machines["db1"] = "2"
-    with pytest.raises(Failed):
+    with pytest.raises(WorkError, match=r"hcloud: fsn1 has no free machine for db1; those that are there stay"):
         target._rent(dear, tmp_path / "log")
     assert noted() == [("cpx12", True), ("ccx13", True)]
     target._rent(dear, tmp_path / "log")

@@ -254,7 +254,7 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
                 self._take_prices_of_today(place)
                 self.check_budget(spec)
             durable.write(self._location_file, json.dumps(place))
-            there = {m.node for m in self.ledger.open()}
+            there = {m.node for m in self.ledger.open()} - self.made_anew(spec)
             self._note_rental(spec)
             try:
                 return self._apply(spec, log)

@@ -233,6 +233,26 @@ def test_java_that_cannot_build_is_not_enough(spec, tmp_path, monkeypatch):
         target.check(spec(target="hosts"))
 
 
+def test_no_machine_is_given_up_for_what_cannot_be_made(spec, tmp_path, monkeypatch):
+    """As where Maven's repository does not answer."""
+    (tmp_path / "state/hosts").mkdir(parents=True)
+    lab = tmp_path / "lab.yaml"
+    lab.write_text("hosts:\n" + "".join(f"- address: 10.0.0.{i}\n" for i in range(1, 6)))
+    target = Hosts(Runner(), Paths(tmp_path, tmp_path / "state", tmp_path, "hosts"), lab)
+
+    def fail(*_) -> None:
+        raise WorkError("build.py: no repository")
+
+    there = Node(name="web1", tier="web", index=1, role="r", address="192.0.2.1", node_type="normal")
+    for name, does in (("_nodes", lambda: [there]), ("_make_parts", fail), ("_free", lambda _: pytest.fail("freed")),
+                       ("_survey", lambda *_: {}), ("assignment", lambda _: {})):  # fmt: skip
+        monkeypatch.setattr(target, name, does)
+    monkeypatch.setattr(hosts, "check_place", lambda _: None)  # a test's folder is long
+    monkeypatch.setattr(hosts, "mistaken", lambda *_: [])
+    with pytest.raises(WorkError, match="no repository"):
+        target.up(spec(target="hosts"), tmp_path / "log")
+
+
 def test_a_shell_that_prints_since_makes_no_machine_anothers(tmp_path, monkeypatch):
     """Else down would leave there what we made, for nobody."""
     (tmp_path / "hosts").mkdir()

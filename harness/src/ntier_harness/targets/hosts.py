@@ -149,14 +149,13 @@ class Hosts(Free):
         surveys = self._survey(spec, hosts)
         if wrong := mistaken(hosts, surveys):
             raise RequestError(*wrong)
-        before = self._nodes()
-        self._free_those_that_leave(before, spec, hosts)
-        if deploys:
+        if deploys:  # before anything is given up, since it may fail
             self._make_parts(spec, inventory)
-        else:
+        elif build := existing.make_parts(self.paths, spec):
+            self.runner.run(build, timeout=1800)
+        self._free_those_that_leave(self._nodes(), spec, hosts)
+        if not deploys:
             durable.remove(self.paths.machine)
-            if build := existing.make_parts(self.paths, spec):
-                self.runner.run(build, timeout=1800)
         access = {
             name: dataclasses.asdict(host.access) | {"home": None if deploys else existing.HOME}
             for name, host in hosts.items()

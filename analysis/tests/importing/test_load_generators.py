@@ -501,12 +501,52 @@ def test_setup_and_teardown_of_k6_are_no_users(tmp_path):
         assert any("the 2 requests of setup and teardown" in note for note in run.notes)
 
 
-def test_gatlings_binary_log_is_refused(tmp_path):
-    (tmp_path / "simulation.log").write_bytes(b"\0\0\0\0\x063.14.3\0" + bytes(100))
-    with pytest.raises(
-        DataError, match=r"simulation.log: binary, as later versions of Gatling write it; expected its text"
+def test_gatlings_text_and_binary_say_the_same(tmp_path):
+    """One run in both forms, with groups, a failed request, and names that Latin has no letters for."""
+    lines = ["RUN\tSteps\tsteps\t1790000000000\t \t3.12.0"]
+    for n in range(50):
+        begin = 1790000000000 + 100 * n
+        lines += [f"USER\tReader\tSTART\t{begin}", f"REQUEST\tStories,頁\tÜbersicht\t{begin}\t{begin + n}\tOK\t "]
+        lines += [f"REQUEST\t\tHome\t{begin + 50}\t{begin + 60}\tKO\tstatus 404", f"GROUP\tStories\t{begin}\t{begin}"]
+        lines += [f"ERROR\tno such key\t{begin}", f"USER\tReader\tEND\t{begin + 5000}"]
+    text, log = tmp_path / "text.log", tmp_path / "simulation.log"
+    text.write_text("\n".join([*lines, ""]))
+    log.write_bytes(load_files.binary_log(lines))
+    expected, run = gatling(text), gatling(log)
+    pd.testing.assert_frame_equal(run.requests, expected.requests)
+    pd.testing.assert_frame_equal(run.users, expected.users)
+    assert run.notes == expected.notes
+    assert set(run.requests["interaction"]) == {"Stories/頁/Übersicht", "Home"}
+    log.write_bytes(load_files.binary_log(lines, version="3.16.0"))
+    assert any("Gatling '3.16.0' has the form of those up to 3.15" in note for note in gatling(log).notes)
+
+
+def test_a_binary_log_that_is_cut_or_wrong_names_the_byte(tmp_path):
+    """Each cut either falls between two records, or is refused with the length of what is whole."""
+    begin = 1790000000000
+    lines = [f"RUN\tSteps\tsteps\t{begin}\t \t3.15.1", f"REQUEST\t\tHome\t{begin}\t{begin + 9}\tOK\t "]
+    lines += [f"REQUEST\t\tHome\t{begin + 50}\t{begin + 60}\tOK\t "]
+    whole, log = load_files.binary_log(lines), tmp_path / "simulation.log"
+    shorter = [len(load_files.binary_log(lines[:n])) for n in (1, 2, 3)]
+    for n in range(1, len(whole)):
+        log.write_bytes(whole[:n])
+        kept = max((k for k in shorter if k <= n), default=0)
+        if n == shorter[1]:
+            assert len(gatling(log).requests) == 1
+        else:
+            said = "no requests" if n == shorter[0] else f"begins at byte {kept}, .* head -c {kept}$"
+            with pytest.raises(DataError, match=f"simulation.log: .*{said}"):
+                gatling(log)
+    for at, byte, said in (
+        (shorter[1], 9, f"byte {shorter[1]} is a record of kind 9, expected 1 to 4"),
+        (shorter[1] + 4, 200, f"byte {shorter[1] + 1} is a length of 200|ends within the record"),
+        (shorter[1] + 8, 7, f"byte {shorter[1] + 5} is a string "),
+        (shorter[1] + 16, 49, f"record at byte {shorter[1]}: end is {begin + 49}, expected at least the start"),
+        (shorter[1] + 17, 2, f"byte {shorter[1] + 17} is 2, expected 0 or 1"),
     ):
-        gatling(tmp_path / "simulation.log")
+        log.write_bytes(whole[:at] + bytes([byte]) + whole[at + 1 :])
+        with pytest.raises(DataError, match=said):
+            gatling(log)
 
 
 BAD = [

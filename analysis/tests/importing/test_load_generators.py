@@ -413,6 +413,16 @@ def test_real_gatling_log():
     assert run.users["users"].iloc[-1] == 0
 
 
+def test_real_binary_log_of_gatling():
+    """Gatling 3.15.1; its own summary says 265 requests, 30 of them failed, of at most 177 ms and 6 on average."""
+    run = gatling(DATA / "simulation.binary.log.zst")
+    names = {"Übersicht": 92, "頁/Story": 87, "Missing": 30, "Redir": 28, "Redir Redirect 1": 28}
+    assert run.requests["interaction"].value_counts().to_dict() == names
+    assert set(run.requests.loc[~run.requests["ok"], "interaction"]) == {"Missing"}
+    assert run.requests["response_time_ms"].agg(["mean", "max"]).round().tolist() == [6, 177]
+    assert [p.users for p in plateaus(run.users)] == [6, 10]
+
+
 def test_a_killed_gatling_had_its_users_until_its_last_request(tmp_path):
     """It writes no END of users who were there when it was killed."""
     users = [f"USER\tReader\tSTART\t{1790000000000 + n}" for n in range(10)]
@@ -574,6 +584,36 @@ def test_what_cannot_be_true_is_an_error_with_its_place(tmp_path, reader, conten
     (tmp_path / "bad").write_text(content)
     with pytest.raises(DataError, match="bad" + message if message.startswith(":") else message):
         reader(tmp_path / "bad")
+
+
+@pytest.mark.parametrize("every_s", [1, 3])
+def test_sums_that_workers_report_are_those_of_the_time_between(tmp_path, every_s):
+    """A distributed Locust repeats its sums until the next report. Ten requests a second from 0 to 26 s and from 56 s
+    to the end, and none between: no part of a load has fewer, and no request is from the pause."""
+    lines, done, reported = (
+        ["Timestamp,User Count,Name,Total Request Count,Total Failure Count,Total Average Response Time"],
+        0,
+        0,
+    )
+    for second in range(83):
+        busy = second <= 26 or second >= 56
+        reported = done if second % every_s == 0 else reported
+        lines.append(f"{1790000000 + second},{5 * busy},Aggregated,{reported},0,{40 if reported else 0}")
+        done += 10 * busy
+    (tmp_path / "h.csv").write_text("\n".join([*lines, ""]))
+    run = locust(tmp_path / "h.csv")
+    t, sums = run.totals["t_s"].to_numpy() - 1790000000, run.totals["done"].to_numpy()
+    first, second = plateaus(run.users)
+    for part, last in ((first, 24), (second, 81)):
+        begin, end = part.start_s - 1790000000, min(part.end_s - 1790000000, last)
+        for length in (10, 14, 20):
+            edges = np.arange(np.ceil(begin), end - length + 1)
+            assert len(edges)
+            per_s = np.interp(edges + length, t, sums) - np.interp(edges, t, sums)
+            assert per_s / length == pytest.approx(np.full(len(edges), 10.0), rel=0.01)
+    assert np.interp(50, t, sums) == np.interp(30, t, sums)
+    assert second.end_s <= 1790000082
+    assert any("within 3 s requests ended" in note for note in run.notes) == (every_s == 3)
 
 
 def test_a_history_whose_sums_fall_is_refused(tmp_path):

@@ -153,9 +153,7 @@ def import_(
     locust: Annotated[
         list[Path] | None, typer.Option(help="Locust's *_stats_history.csv, a table with a line per request, or both.")
     ] = None,
-    gatling: Annotated[
-        list[Path] | None, typer.Option(help="Gatling's simulation.log as text; one per client.")
-    ] = None,
+    gatling: Annotated[list[Path] | None, typer.Option(help="Gatling's simulation.log; one per client.")] = None,
     prometheus: Annotated[
         str,
         typer.Option(metavar="URL|FILE", help="Samples of the nodes: a Prometheus server, or a file saved from it."),

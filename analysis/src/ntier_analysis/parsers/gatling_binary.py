@@ -113,7 +113,7 @@ def binary(path: Path) -> Events:
             ) from None
     told = re.match(r"(\d+)\.(\d+)", version)
     if not told or (int(told[1]), int(told[2])) > SEEN:
-        events.notes.append(f"whether the log of Gatling {version[:40]!r} has the form of those up to 3.15, as it seems")
+        events.notes.append(f"whether the log of Gatling {version[:40]!r} has the form of those up to 3.15")
     return events
 
 

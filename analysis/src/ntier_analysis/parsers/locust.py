@@ -24,6 +24,8 @@ COUNT, FAILED, MEAN = "Total Request Count", "Total Failure Count", "Total Avera
 ALL = "Aggregated"
 HISTORY = {"Timestamp": "count", "User Count": "whole", "Name": "text", COUNT: "whole", FAILED: "whole", MEAN: "number"}
 REQUESTS = "name, response_time (ms) and one of start_time (its beginning) or timestamp (its completion)"
+HISTORY_S = 1.0
+"""How often Locust writes a line of its history."""
 _GOOD = ("", "none", "null", "false", "0")
 _TRUE, _FALSE = ("true", "1", "yes", "success"), ("false", "0", "no", "failure")
 
@@ -75,11 +77,33 @@ def _history(path: Path) -> Generated:
             "time_ms": columns[COUNT] * columns[MEAN],
         }
     ).drop_duplicates("t_s", keep="last", ignore_index=True)
-    notes = (
+    notes = [
         "percentiles and stops of the system: Locust's history has sums only",
         "the response time of successes alone: Locust's mean has failed requests in it",
-    )
-    return Generated(None, steps(columns["Timestamp"], columns["User Count"]), totals, notes=notes)
+    ]
+    told, every_s = _when_told(totals["t_s"].to_numpy(), totals["done"].to_numpy())
+    if every_s > HISTORY_S:
+        notes.append(
+            f"when within {every_s:g} s requests ended (the sums change so often: Locust's workers report them)"
+        )
+    users = steps(columns["Timestamp"], columns["User Count"])
+    known = users["t_s"] <= totals["t_s"].iloc[told[-1]]
+    return Generated(None, users[known], totals.iloc[told].reset_index(drop=True), notes=tuple(notes))
+
+
+def _when_told(t_s: np.ndarray, done: np.ndarray) -> tuple[np.ndarray, float]:
+    """Lines between which sums may be interpolated, and how often they change, s. Workers of a distributed test report
+    every 3 s (Locust's WORKER_REPORT_INTERVAL): until then a line repeats the sums of the one above, as if nothing had
+    been done. Where they stay for longer than two reports nothing was."""
+    new = np.flatnonzero(np.diff(done) > 0) + 1
+    every_s = float(np.median(np.diff(t_s[new]))) if len(new) > 2 else HISTORY_S
+    if every_s <= HISTORY_S:
+        return np.arange(len(t_s)), every_s
+    before, last = np.append(0, new[:-1]), len(t_s) - 1
+    long = t_s[new] - t_s[before] > 2 * every_s
+    begins = np.searchsorted(t_s, t_s[new[long]] - every_s, side="right") - 1
+    ends = [last] if t_s[last] - t_s[new[-1]] > 2 * every_s else []  # else more was done since than is told
+    return np.unique([0, *begins, *new, *ends]), every_s
 
 
 def _requests(path: Path, header: str) -> Generated:

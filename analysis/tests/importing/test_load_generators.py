@@ -385,6 +385,7 @@ def test_real_k6_csv_and_json_agree():
         assert (run.requests.loc[run.requests["interaction"] == "Missing", "ok"] == False).all()  # noqa: E712
         assert run.requests.loc[run.requests["interaction"] == "Home", "ok"].all()
         assert run.think_s == pytest.approx(0.5, abs=0.01)  # sleep(0.5)
+        assert run.idle < 0.05
         assert [p.users for p in plateaus(run.users)] == [4, 10, 24]
     assert np.abs(table.requests["t_s"] - points.requests["t_s"]).max() < 1
     assert any("times within a second" in note for note in table.notes)
@@ -480,6 +481,32 @@ def test_iterations_that_were_cut_off_do_not_shorten_think_times(tmp_path, ended
     run = k6(tmp_path / "k6.csv")
     assert run.think_s == pytest.approx(think_s, nan_ok=True)
     assert any("many iterations did not end" in note for note in run.notes) == (ended == 1)
+
+
+@pytest.mark.parametrize(("rate", "vus", "sleep_ms"), [(10, 50, 0), (10, 50, 400), (2, 100, 0)])
+def test_k6_users_who_wait_for_arrivals_are_no_users(scrapes, tmp_path, rate, vus, sleep_ms):
+    """constant-arrival-rate for 60 s: all users that were allocated count as active, however few are needed."""
+    rows = [load_files.K6_HEADER, *(f"vus,{1790000000 + n},{vus},,,," for n in range(60))]
+    for n in range(60 * rate):
+        t = 1790000000500 + 1000 * n // rate
+        rows += [f"{metric},{t},{ms},,true,Home,200" for metric, ms in
+                 (("http_req_duration", 50), ("http_req_blocked", 0), ("iteration_duration", 50 + sleep_ms))]  # fmt: skip
+    (tmp_path / "k6.csv").write_text("\n".join([*rows, ""]))
+    run = Run(k6=(tmp_path / "k6.csv",), prometheus=str(scrapes), topology="1/1/1/1M")
+    with pytest.raises(DataError, match=r"k6.csv: .* no iteration for \d+ %.* give --load-model open, and --loads or"):
+        import_runs([run], tmp_path / "store")
+    import_runs([replace(run, load_model="open", users=rate, notices=[])], tmp_path / "store")
+    assert read_table(tmp_path / "store", "trials")["load_model"].tolist() == ["open"]
+
+
+@pytest.mark.parametrize(("iterations", "length_ms"), [(2, 25000), (60, 990), (1, 31000)])
+def test_k6_users_whose_iterations_were_cut_off_were_not_idle(tmp_path, iterations, length_ms):
+    rows = [load_files.K6_HEADER, *(f"vus,{1790000000 + n},5,,,," for n in range(60))]
+    for n in range(iterations):
+        t = 1790000000000 + length_ms * (n + 1)
+        rows += [f"http_req_duration,{t},50,,true,Home,200", *[f"iteration_duration,{t},{length_ms},,true,,"] * 5]
+    (tmp_path / "k6.csv").write_text("\n".join([*rows, ""]))
+    assert k6(tmp_path / "k6.csv").idle < 0.05
 
 
 def test_setup_and_teardown_of_k6_are_no_users(tmp_path):

@@ -237,6 +237,10 @@ def test_transactions_are_marked(tmp_path):
         ([HEADER, ROWS[0].replace(",120,", ",-5,")], ":2: elapsed is -5"),
         ([HEADER, ROWS[0].replace("1790000001000", "2026/11/21 18:13:00")], ":2: timeStamp is '2026/11/21 18:13:00'"),
         ([HEADER, ROWS[0] + ",more"], ":2: 12 fields, the header has 11"),
+        (
+            [f"{HEADER},SampleCount", f"{ROWS[0]},1", f"{ROWS[0]},57"],
+            ":3: SampleCount is 57.0, expected 1: .*StrippedBatch",
+        ),
         ([], "empty|missing"),
     ],
 )

@@ -22,6 +22,8 @@ from ntier_analysis.parsers.locust import locust
 from ntier_analysis.validity.imported import NO_THINK
 from ntier_analysis.wording import clock, counted, moment
 
+IDLE = 0.2
+"""Share of their time from which on users were idle: as far as Little's law is ever off by few of them (MOST_OFF)."""
 NO_THREADS = (
     "samples within others (redirects, embedded files, nested transactions) count as interactions of their own, unless "
     "they have JMeter's numbers (Home-0, Home-1)"
@@ -52,6 +54,7 @@ def load_of(run: Run) -> Load:
         return Load(None, steps([], []), None, float("nan"), (), str(run.loads))
     read = k6 if run.k6 else locust if run.locust else gatling
     files = [(path, read(path)) for path in paths]
+    _refuse_idle(run, files)
     requests = [(path, part) for path, part in files if part.requests is not None]
     sums = [(path, part) for path, part in files if part.requests is None]
     if len(sums) > 1:
@@ -108,6 +111,16 @@ def _of_jmeter(run: Run) -> Load:
     frame = pd.concat(parts, ignore_index=True).sort_values("t_s", kind="stable", ignore_index=True)
     frame["bytes"] = frame["bytes"].round().astype("Int64")
     return Load(frame, _summed(_ended(threads, ends)), None, float("nan"), tuple(not_known), str(run.jtl[0]))
+
+
+def _refuse_idle(run: Run, files: list[tuple[Path, Generated]]) -> None:
+    """Users who wait for arrivals are no users of a closed load, nor workers: their number says nothing of the load."""
+    for path, part in files:
+        if not run.load_model and part.idle > IDLE:
+            raise DataError(
+                f"{path}: its users were in no iteration for {100 * part.idle:.0f} % of their time, as if requests "
+                "came at a rate: then give --load-model open, and --loads or --users; else --load-model closed or work"
+            )
 
 
 def _refuse_same(files: list[tuple[Path, pd.DataFrame]]) -> None:

@@ -17,13 +17,15 @@ class Generated:
     """`requests`: `start_s, t_s` (completion), `interaction, response_time_ms, ok, bytes` of each, by completion; None
     if the file only has sums. `users`: `t_s, users`: so many were active from `t_s` on; empty if the file does not say.
     `totals`: only without requests: `t_s, done, failed, time_ms`, counted from the beginning. `think_s`: mean think
-    time for each request, if the file tells it. `notes`: what the file does not say, for the reader of the report."""
+    time for each request, if the file tells it. `notes`: what the file does not say, for the reader of the report.
+    `idle`: share of the users' time in which they had nothing to do, if the file tells it."""
 
     requests: pd.DataFrame | None
     users: pd.DataFrame
     totals: pd.DataFrame | None = None
     think_s: float = float("nan")
     notes: tuple[str, ...] = field(default=())
+    idle: float = 0.0
 
 
 def by_completion(

@@ -20,11 +20,13 @@ OPTIONAL = {
     "allThreads": "number",
     "Hostname": "text",
     "IdleTime": "number",
+    "SampleCount": "number",
 }
 MS = (1e11, 1e14)
 """1973 to 5138 in milliseconds; seconds are less, microseconds are more."""
 DATES = ": milliseconds since 1970, which JMeter writes with -Jjmeter.save.saveservice.timestamp_format=ms"
 """Of a file with dates, as jmeter.properties suggests them."""
+SUMS = "of servers that send sums (mode=Statistical) nobody knows the single requests; run with mode=StrippedBatch"
 _TRANSACTION = "Number of samples in transaction"
 """How JMeter begins the response message of a transaction controller's sample."""
 _NUMBERED = re.compile(r"((?:-\d+)+)$")
@@ -50,7 +52,9 @@ def jtl(path: Path, *, stamp: str = "start") -> pd.DataFrame:
     except DataError as error:
         raise DataError(f"{error}{DATES}" if ": timeStamp is '" in str(error) else str(error)) from None
     success = raw["success"].str.lower()
+    count = raw.get("SampleCount", pd.Series(1.0, index=raw.index)).fillna(1)
     for wrong, name, expected in (
+        (count > 1, "SampleCount", f"1: {SUMS}"),
         (~success.isin(["true", "false"]), "success", "true or false"),
         (raw["elapsed"] < 0, "elapsed", ">= 0"),
         (~raw["timeStamp"].between(*MS), "timeStamp", "milliseconds since 1970 (13 digits); are these seconds?"),

@@ -25,6 +25,8 @@ ONCE = ("::setup", "::teardown")
 """Groups of what k6 does before and after the test: no user's."""
 FEW, ENDED = 20, 0.95
 """Iterations of each user, and share of the users' time that they take, below which those cut off at the end count."""
+CUT = 2.0
+"""An iteration that was cut off took at most so many times as long as the longest that ended."""
 POINTS = 20_000_000
 """Points of a JSON file that are held at most; CSV has the limit of all tables."""
 EXPECTED = "expected is what `k6 run --out csv=FILE` or `--out json=FILE` wrote"
@@ -63,7 +65,8 @@ def k6(path: Path) -> Generated:
     if _many_cut_off(iterations, active["users"].to_numpy()):
         think_s = float("nan")
         notes.append("think times: many iterations did not end, and k6 tells only how long those took that did")
-    return Generated(by_completion(t, response, names, ok), active, think_s=think_s, notes=tuple(notes))
+    idle = _idle(iterations, active["users"].to_numpy())
+    return Generated(by_completion(t, response, names, ok), active, think_s=think_s, notes=tuple(notes), idle=idle)
 
 
 def _many_cut_off(iterations_ms: np.ndarray, users: np.ndarray) -> bool:
@@ -71,6 +74,17 @@ def _many_cut_off(iterations_ms: np.ndarray, users: np.ndarray) -> bool:
     are not. `users`: of each second. (Users of arrivals at a rate idle between their iterations, which are many.)"""
     few = len(iterations_ms) < FEW * users.max(initial=0)
     return few and iterations_ms.sum() / 1000 < ENDED * users.sum()
+
+
+def _idle(iterations_ms: np.ndarray, users: np.ndarray) -> float:
+    """Share of the users' time that they were in no iteration, beyond what was cut off: each who ends loses one.
+    `users`: of each second. Users of closed executors begin the next iteration at once; those of arrivals at a rate
+    wait for it, however many were allocated."""
+    if not len(iterations_ms) or not users.sum():
+        return 0.0
+    ends = -np.diff(users, append=0.0)
+    lost_s = CUT * iterations_ms.max() / 1000 * ends[ends > 0].sum()
+    return float(1 - (iterations_ms.sum() / 1000 + lost_s) / users.sum())
 
 
 def _think(iterations_ms: np.ndarray, response_ms: np.ndarray) -> float:

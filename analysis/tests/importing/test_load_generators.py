@@ -159,6 +159,35 @@ def test_an_access_log_is_imported_as_its_page_says(tmp_path):
     assert read["ok"].tolist() == [True, False]
 
 
+HAPROXY = """\
+Nov 29 23:40:12 lb1 haproxy[4711]: 127.0.0.1:40206 [29/Nov/2026:23:40:11.838] shop pages/s1 0/0/0/5/5 200 2202 - - ---- 1/1/0/0/0 0/0 "GET /story.html?a=1,2 HTTP/1.1"
+127.0.0.1:40228 [29/Nov/2026:23:40:12.508] shop pages/s1 0/0/0/9/9 404 283 - - ---- 1/1/0/0/0 0/0 "GET /a,b HTTP/1.1"
+127.0.0.1:40230 [29/Nov/2026:23:40:13.008] shop pages/s1 0/0/0/-1/14 -1 0 - - CH-- 1/1/0/0/0 0/0 "POST / HTTP/1.1"
+"""
+AB = "starttime\tseconds\tctime\tdtime\tttime\twait\nSun Nov 29 23:38:11 2026\t1795995491\t0\t4\t4\t3\n"
+PAGE = [
+    ("haproxy.log", HAPROXY, ["GET /story.html", "GET /a_b", "POST /"], [1795995611.838, 1795995612.508, 1795995613.008], [5, 9, 14], [True, False, False]),
+    ("ab.tsv", AB, ["page"], [1795995491], [4], [True]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "log", "names", "begun", "ms", "ok"), PAGE)
+def test_the_page_makes_tables_of_other_programs(tmp_path, name, log, names, begun, ms, ok):
+    """The awk of docs/how-to/imports.md, on lines of HAProxy 2.6.12 (one with what syslog puts before) and ab 2.3."""
+    page = (Path(__file__).parents[3] / "docs/how-to/imports.md").read_text()
+    (command,) = re.findall(
+        rf"^    ((?:TZ=UTC )?awk [^\n]*(?:\n {{6,}}[^\n]*)*{name}) > requests.csv", page, re.MULTILINE
+    )
+    (tmp_path / name).write_text(log)
+    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=True)
+    (tmp_path / "requests.csv").write_text(done.stdout)
+    read = locust(tmp_path / "requests.csv").requests.sort_values("start_s")
+    assert read["interaction"].tolist() == names
+    assert read["start_s"].tolist() == pytest.approx(begun, abs=0.002 if name == "haproxy.log" else 1)
+    assert read["response_time_ms"].tolist() == ms
+    assert read["ok"].tolist() == ok
+
+
 def test_arrivals_at_a_rate_have_a_backlog(scrapes, tmp_path):
     """30/s arrive for 60 s, 20/s are served."""
     path = tmp_path / "requests.csv"

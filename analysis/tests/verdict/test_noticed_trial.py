@@ -14,7 +14,7 @@ from ntier_analysis.verdict.trial import judge_trial
 from . import test_rules, test_saturation
 from .test_foreign_data import said
 from .test_load_models import arrivals, working
-from .test_principles import CELLS, NODES, disk, limited, load, named, resource, trial
+from .test_principles import CELLS, NODES, RUN_S, disk, limited, load, named, resource, trial
 from .test_symptoms import pool
 
 ALL = np.ones(CELLS)
@@ -54,13 +54,26 @@ def test_an_open_load_settles_whatever_it_serves():
 # ---- a load --------------------------------------------------------------------------------------------------------
 
 
+SPANS = np.column_stack([np.linspace(0, 40, 200), np.linspace(5, 60, 200)])
+"""73 at most are under way at a time; the last one ends with the run."""
+
+
 def test_when_users_wait_is_told_by_interactions_of_users_who_think_if_most_of_the_run_is_known():
-    spans = np.column_stack([np.linspace(0, 40, 200), np.linspace(5, 60, 200)])
-    at = replace(load(100, 5.0, 5.0), spans=spans)
+    at = replace(load(2000, 100.0, 5.0), spans=SPANS)
     assert np.isnan(at.users_wait(0.02, 600)).mean() == pytest.approx(1 / 6, abs=0.01)
     assert (replace(at, response_s=20.0).users_wait(0.02, 600) == 1.0).all(), "two thirds are not known"
     for model in (LoadModel.WORK, LoadModel.OPEN):
         assert (replace(at, model=model, think_s=0.0).users_wait(0.02, 600) == 1.0).all()
+
+
+@pytest.mark.parametrize("response_s", [5.0, 20.0])
+def test_near_the_end_interactions_that_ended_tell_that_users_wait_and_never_that_none_does(response_s):
+    """Of 100 users one in twenty waits as long as six are under way (in the last 1.5 s fewer are seen). Those that had
+    not ended could only be more."""
+    waits = replace(load(100, 5.0, 5.0), response_s=response_s, spans=SPANS).users_wait(0.02, 600)
+    at = (np.arange(600) + 0.5) * RUN_S / 600
+    assert (waits[(at > 2) & (at < 58)] == 1.0).all()
+    assert np.isnan(waits[at > 59]).all()
 
 
 def test_what_users_thought_is_not_added_to_what_they_were_to_think():

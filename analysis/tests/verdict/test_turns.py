@@ -52,6 +52,22 @@ def test_bursts_that_have_nothing_in_common_seldom_leave_a_gap_and_prove_nothing
     assert named(seen(app, db, 80)) == []
 
 
+@pytest.mark.parametrize("first", ["app1", "db1"])
+def test_the_second_of_two_turns_counts_though_answers_take_so_long_that_it_is_the_end_of_what_is_known(first):
+    """Answers of 13 s in a run of a minute: in the last 26 s nobody knows how many wait, but that many do is known."""
+    second = "db1" if first == "app1" else "app1"
+    turn = AT < 0.6 * CELLS
+    hot = resource(first, turn, 75), resource(second, ~turn, 75)
+    begun = np.arange(-13.0, RUN_S - 13.0, 0.1)
+    spans = np.column_stack([begun, begun + 13.0])
+    trials = [trial(n, n / 7.02, 0.02) for n in (20, 40)]
+    for n in (200, 220, 240):
+        made = trial(n, 10.0, 13.0, *hot)
+        trials.append(replace(made, load=replace(load(n, n / 20, 13.0), spans=spans, done_s=spans[:, 1])))
+    found = judge_sweep("s", "1/1/1/1M", trials)
+    assert (found.kind, named(found)) == ("alternating", BOTH)
+
+
 THREE = NODES | {"db2": "db", "db3": "db"}
 
 

@@ -161,17 +161,18 @@ class Load:
         COUNTS of the throughput. Without single interactions, and where waiting is the rule, all 1.0.
 
         By Little's law N R0 / (Z + R0) users are in the system if none waits; the others that are in it wait. Near the
-        end of what is known, interactions that had not ended are missing: there it is unknown."""
+        end of what is known, interactions that had not ended are missing: there, those that did end tell only that
+        users wait, where they alone are enough, and never that none does."""
         if self.model is not LoadModel.CLOSED or self.spans is None or not len(self.spans):
             return np.ones(cells)
         at = self.start_s + (np.arange(cells) + 0.5) * (self.end_s - self.start_s) / cells
         begun, ended = np.sort(self.spans[:, 0]), np.sort(self.spans[:, 1])
         inside = np.searchsorted(begun, at) - np.searchsorted(ended, at)
-        waiting = inside / self.users_real - base_s / (self.think_s + base_s)
-        known = at <= ended[-1] - UNFINISHED * self.response_s
+        waiting = inside / self.users_real - base_s / (self.think_s + base_s) >= COUNTS
+        known = waiting | (at <= ended[-1] - UNFINISHED * self.response_s)
         if known.mean() < MOSTLY:
             return np.ones(cells)
-        return np.where(known, (waiting >= COUNTS).astype(float), np.nan)
+        return np.where(known, waiting.astype(float), np.nan)
 
     def cost(self, base_s: float) -> float:
         """Share of the throughput that waiting or pauses cost; from COUNTS on the cause is asked for. (What an open

@@ -284,6 +284,17 @@ def test_a_disk_used_in_proportion_to_throughput_serves_one_at_a_time():
     assert named(found) == [("db", "disk")]
 
 
+@pytest.mark.parametrize(("used", "verdict"), [(70, "single"), (85, "unknown")])
+def test_a_load_that_lost_something_tells_whether_a_disk_is_used_in_proportion_too(used, verdict):
+    """It stood still twice, so it does not tell how long a request takes without waiting. But 14/s use 70 % of the
+    disk, so 20/s would use all of it; if 85 %, it serves several at a time."""
+    low = trial(100, 14.0, 0.1, disk(used))
+    low = replace(low, load=replace(low.load, pauses=np.array([[10.0, 12.0], [30.0, 32.5]])))
+    high = [trial(n, 20.0, n / 20 - 7, disk(100)) for n in (200, 250, 300)]
+    found = judge_sweep("s", "1/1/1/1M", [low, *high])
+    assert (found.verdict, named(found)) == (verdict, [("db", "disk")] if verdict == "single" else [])
+
+
 def test_without_its_queue_a_disk_used_more_than_in_proportion_is_unknown():
     found = limited(disk(99), low=(disk(70),))
     assert (found.verdict, named(found)) == ("unknown", [])

@@ -204,6 +204,15 @@ def test_a_disk_at_which_most_users_wait_is_full_though_a_request_takes_only_twi
     assert named(limited(disk(100, 150.0, 20.0), low=(disk(60, 1.0, 10.0),))) == [("db", "disk")]
 
 
+@pytest.mark.parametrize(("wait_ms", "names"), [(500.0, ("db", "disk")), (20.0, ("app", "cpu"))])
+def test_a_disk_for_which_the_users_wait_limits_though_it_reads_full_at_low_load_too(wait_ms, names):
+    """It serves several at a time, or a backup keeps it busy. Beyond the knee as many requests wait for it as users do,
+    and the application's CPU is full beside it; or none of the requests waits, and the CPU limits alone."""
+    cpu = resource("app1", np.arange(CELLS) % 10 < 8, 91)
+    found = limited(disk(100, 100.0, wait_ms), cpu, low=(disk(92, 2.0, 20.0),))
+    assert (found.verdict, named(found)) == ("single", [names])
+
+
 def test_disks_of_other_tiers_say_nothing_of_a_disk():
     """The application's disk is slow now and was not before, or was slow before (a backup at the lowest loads)."""
 

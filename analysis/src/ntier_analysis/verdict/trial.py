@@ -325,6 +325,7 @@ def _works_ahead(load: Load, named: list[Saturation], context: Context) -> str:
         return ""
     for s in named:
         used, needed = context.used_pct.get(s.key, 0.0), context.needed_pct.get(s.key, 100.0)
+        needed = max(needed, context.completed_pct.get(s.key, 0.0))
         if s.resource != "cpu" or used < (1 + SURE_GAIN) * needed:
             return ""
     return (

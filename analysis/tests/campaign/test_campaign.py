@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import mesh
+import numpy as np
 import pandas as pd
 import pytest
 from ntier_analysis.campaign.cells import Campaign, Cell, campaign
@@ -294,6 +295,21 @@ def test_a_load_of_one_trial_is_maybe_at_most(measured):
     assert set(asked.rows["answer"]) == {"maybe"}
     assert "only one trial at the load shown of 1/1/1/1M" in asked.text()
     assert asked.best is None
+
+
+def test_what_is_not_known_of_a_load_is_no_no(measured):
+    """One trial of which only the mean is known, just below what is wanted; and three without a percentile."""
+    (one, *_) = (v for k, v in measured.maps.items() if k.slug == "M.browse_only.shardingsphere.1-1")
+    columns = list(one[0].loads)
+    bare = replace(one[0], loads=pd.DataFrame([(3000, 99.0, np.nan, np.nan, 500.0)], columns=columns))
+    silent = replace(one[0], loads=pd.DataFrame([(3000, 110.0, 109.0, 111.0, np.nan)], columns=columns))
+    for cell, told in ((bare, "no interval of the throughput"), (thrice(silent), "no 95th percentile")):
+        asked = answer(replace(measured, maps={cell.map_key: [cell]}), PRICES, 100, 1000)
+        assert asked.rows["answer"].tolist() == ["maybe"]
+        assert f"note: {told}" in asked.text()
+        assert within(silent, 1000) is None, "of the map: throughput within the objective"
+    assert cheapest([thrice(silent)], PRICES, 120, 1000)["answer"].tolist() == ["no"]  # too little, however quick
+    assert cheapest([thrice(silent)], PRICES, 100, None)["answer"].tolist() == ["maybe"]
 
 
 def changed(store: Path, name: str, **columns) -> None:

@@ -67,11 +67,13 @@ settings, places) they may differ: they are what is chosen from."""
 class Carried:
     """Nominal throughput of a load, 1/s, with its 95 % interval (`n`: its trials), and the load's users (or the
     factor's value). `between`: the same by what trials of one load differ by at all loads of the topology, so that it
-    has more degrees of freedom than the two or three trials of one load; None of one trial."""
+    has more degrees of freedom than the two or three trials of one load; None of one trial. `in_time`: whether the
+    objective is known to be kept (or there is none); else the 95th percentile of a trial is not known."""
 
     rate: Interval
     users: float
     between: Interval | None = None
+    in_time: bool = True
 
 
 def objective(cell: Cell, slo_ms: float | None) -> float:
@@ -80,19 +82,20 @@ def objective(cell: Cell, slo_ms: float | None) -> float:
 
 
 def _kept(cell: Cell, slo_ms: float | None) -> list[Carried]:
-    """Of each load within the objective. A load counts if in all its valid trials the 95th percentile is known and no
-    longer than the objective. Where none is known, any load counts."""
+    """Of each load that is not known to miss the objective: the 95th percentile of none of its valid trials is longer.
+    Where no objective is known, of any load."""
     loads = []
     limit, (spread, freedom) = objective(cell, slo_ms), _spread(cell.loads)
     for users, rows in cell.loads.groupby("users"):
-        if math.isfinite(limit) and not (rows["p95_ms"] <= limit).all():  # NaN: too few to tell
+        if math.isfinite(limit) and (rows["p95_ms"] > limit).any():
             continue
         rate = at_load(*(rows[c].to_numpy(float) for c in ("throughput_per_s", "low_per_s", "high_per_s")))
         between = None
         if rate.n > 1:
             sd = max(spread * rate.value, float(rows["throughput_per_s"].std()))
             between = estimated(rate.value, sd / math.sqrt(rate.n), freedom, rate.n)
-        loads.append(Carried(rate, users, between))
+        known = not math.isfinite(limit) or bool(rows["p95_ms"].notna().all())  # NaN: sums only, or too few to tell
+        loads.append(Carried(rate, users, between, known))
     return loads
 
 
@@ -107,34 +110,40 @@ def _spread(loads: pd.DataFrame) -> tuple[float, int]:
 
 def within(cell: Cell, slo_ms: float | None) -> Carried | None:
     """The highest throughput measured within the objective; None if no load keeps it. Where none is known: of all."""
-    return max(_kept(cell, slo_ms), key=lambda carried: carried.rate.value, default=None)
+    in_time = (carried for carried in _kept(cell, slo_ms) if carried.in_time)
+    return max(in_time, key=lambda carried: carried.rate.value, default=None)
 
 
 ANSWERS = ("no", "maybe", "yes")
-NOTHING = (None, 0, math.nan, math.nan, math.nan)
+NOTHING = (None, 0, math.nan, math.nan, math.nan, True)
 """Shown of a topology of which no load counts."""
 
 
 def cheapest(cells: list[Cell], prices: Prices, throughput_per_s: float, slo_ms: float | None) -> pd.DataFrame:
     """All cells by price. Columns sweep, topology, price_per_hour, users, trials, throughput_per_s, low_per_s,
-    high_per_s, answer: yes (the interval lies above the wanted throughput), maybe (holds it), no. Nothing is
-    interpolated: only measured loads count. Each load within the objective is asked, since the one with the highest
-    mean may be the least sure; the row shows the one with the best answer, of several the one with the highest
-    throughput. The intervals hold for all loads together of the cells that cost no more: of eight of which none carries
-    so much, one seems to in 18 of 100. A load of one trial is `maybe` at most: its interval is of the trial's parts."""
+    high_per_s, in_time (as in `Carried`), answer: yes (the interval lies above the wanted throughput), maybe (it holds
+    it, or is not known, or in_time is False), no. Nothing is interpolated: only measured loads count. Each load that
+    may keep the objective is asked, since the one with the highest mean may be the least sure; the row shows the one
+    with the best answer, of several the one with the highest throughput. The intervals hold for all loads together of
+    the cells that cost no more: of eight of which none carries so much, one seems to in 18 of 100. A load of one trial
+    is `maybe` at most: its interval is of the trial's parts."""
     known = [(prices.of(c), c, _kept(c, slo_ms)) for c in cells]
     rows = []
     for price, c, kept in known:
         several = sum(len(others) for other, _, others in known if other <= price)
-        asked = [(_answer(k.rate, throughput_per_s), k) for k in (together(k, several) for k in kept)]
+        asked = [(_answer(k, throughput_per_s), k) for k in (together(k, several) for k in kept)]
         said, best = max(asked, key=lambda a: (ANSWERS.index(a[0]), a[1].rate.value), default=("no", None))
-        shown = (best.users, best.rate.n, best.rate.value, best.rate.low, best.rate.high) if best else NOTHING
-        rows.append((c.sweep, str(c.topology), price, *shown, said))
-    shown = ["users", "trials", "throughput_per_s", "low_per_s", "high_per_s"]
+        rows.append((c.sweep, str(c.topology), price, *(_shown(best) if best else NOTHING), said))
+    shown = ["users", "trials", "throughput_per_s", "low_per_s", "high_per_s", "in_time"]
     columns = ["sweep", "topology", "price_per_hour", *shown, "answer"]
     return pd.DataFrame(rows, columns=columns).sort_values(
         ["price_per_hour", "throughput_per_s"], ascending=[True, False], ignore_index=True
     )
+
+
+def _shown(carried: Carried) -> tuple:
+    rate = carried.rate
+    return carried.users, rate.n, rate.value, rate.low, rate.high, carried.in_time
 
 
 def together(carried: Carried, loads: int) -> Carried:
@@ -153,12 +162,12 @@ def _widened(rate: Interval, loads: int) -> Interval:
     return replace(rate, low=low, high=high)
 
 
-def _answer(rate: Interval, wanted: float) -> str:
-    if math.isnan(rate.low):
-        return "maybe" if rate.value >= wanted else "no"
-    if rate.low >= wanted:
-        return "yes" if rate.n > 1 else "maybe"
-    return "maybe" if rate.high >= wanted else "no"
+def _answer(carried: Carried, wanted: float) -> str:
+    """Without an interval (NaN) nobody knows, on whichever side of `wanted` the value lies."""
+    rate = carried.rate
+    if rate.high < wanted:
+        return "no"
+    return "yes" if rate.low >= wanted and rate.n > 1 and carried.in_time else "maybe"
 
 
 def priced(cells: list[Cell], prices: Prices) -> pd.DataFrame:
@@ -247,7 +256,9 @@ class Answer:
                 f"{self.prices.currency} per hour, {best['throughput_per_s']:.0f} [{best['low_per_s']:.0f}, "
                 f"{best['high_per_s']:.0f}]/s at {best['users']:,.0f} users"
             )
-        shown = self.rows.drop(columns="sweep").to_string(index=False, float_format="{:.4g}".format, na_rep="-")
+        shown = self.rows.drop(columns=["sweep", "in_time"]).to_string(
+            index=False, float_format="{:.4g}".format, na_rep="-"
+        )
         notes = [*self.warnings, f"prices: {self.prices.source}", "only measured loads count; nothing is interpolated"]
         return "\n".join([first, shown, *(f"note: {n}" for n in notes)])
 
@@ -279,4 +290,14 @@ def answer(campaign: Campaign, prices: Prices, throughput_per_s: float, slo_ms: 
             f"only one trial at the load shown of {', '.join(once['topology'].unique())}: its interval lacks what "
             f"trials differ by, so the answer is maybe{again}"
         )
+    perhaps = rows[rows["answer"] == "maybe"]
+    unknown = {
+        "no 95th percentile of response times": perhaps[~perhaps["in_time"].astype(bool)],
+        "no interval of the throughput": perhaps[perhaps["low_per_s"].isna()],
+    }
+    warnings += [
+        f"{what} is known at the load shown of {', '.join(some['topology'].unique())}, so the answer is maybe"
+        for what, some in unknown.items()
+        if len(some)
+    ]
     return Answer(throughput_per_s, slo_ms, prices, rows, warnings, unchecked)

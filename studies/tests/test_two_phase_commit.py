@@ -65,3 +65,29 @@ def test_another_number_of_nodes_is_drawn(runs, monkeypatch):
     row = {"queries_per_s": "500", "seconds": "60", "alters": "480", "statements": "29280"}
     monkeypatch.setattr(curves, "measured", lambda: {(3, "base"): {1.0: [row, row]}})
     curves.draw_queries()
+
+
+@pytest.mark.parametrize(
+    ("beside", "whole", "named"),
+    [
+        ("  given: verdict == single db cpu\n", "", "claim faster: given: "),
+        (
+            "",
+            "between blocks: {throughput(1 alter): {differ: 0.05, freedom: 9}}\n",
+            "between blocks: runs are compared within",
+        ),
+    ],
+)
+def test_what_runs_do_not_tell_is_refused(monkeypatch, tmp_path, beside, whole, named):
+    """It was ignored, and the claim judged as if it was not there."""
+    monkeypatch.syspath_prepend(STUDY)
+    judging = importlib.import_module("judging")
+    file = tmp_path / "claims.yaml"
+    plain = "faster:\n  says: a\n  place: b\n  paper: c\n  sweep: x\n"
+    plain += "  expect: ratio(throughput(0.1 alter) of x, throughput(1 alter) of x) >= 2\n"
+    several = {0.1: [("here", 9.0), ("here", 9.1)], 1.0: [("here", 3.0), ("here", 3.1)]}
+    file.write_text(plain)
+    assert judging.judge(claims.read(file), lambda _, sleep: several[sleep])[0].judged is claims.Judged.HOLDS
+    file.write_text(plain + beside + whole)
+    with pytest.raises(ValueError, match=re.escape(named)):
+        judging.judge(claims.read(file), lambda _, sleep: several[sleep])

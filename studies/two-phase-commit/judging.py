@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
-from ntier_analysis.expectation.claims import Claim, Judged, of_parts, part
+from ntier_analysis.expectation.claims import BETWEEN, Claim, Judged, of_parts, part
 from ntier_analysis.expectation.outcomes import Outcome, bounded, within
 from ntier_analysis.expectation.quantity import UNKNOWN, Quantity
 from ntier_analysis.statistics.values import estimated
@@ -53,7 +53,12 @@ def ratio(upper: Sequence[Run], lower: Sequence[Run]) -> Quantity:
 
 def judge(claims: Sequence[Claim], runs: Callable[[str, float], Sequence[Run]]) -> list[Claim]:
     """`runs`: sweep and sleep -> its valid runs with alters per second. Raises ValueError for an expectation of another
-    form."""
+    form, and for what a claim says beside it that runs do not tell: nothing of a claim is ignored."""
+    for claim in claims:
+        if claim.given:
+            raise ValueError(f"claim {claim.name}: given: runs tell no verdict; leave it out, or put it into `says`")
+        if claim.between:
+            raise ValueError(f"{BETWEEN}: runs are compared within one machine and day; leave it out")
     return [of_parts(claim, [_part(claim, text, runs) for _, text in claim.parts]) for claim in claims]
 
 

@@ -36,6 +36,7 @@ def test_a_disk_is_named_only_if_the_users_are_clearly_ahead_of_the_throughput(r
     if verdict == "unknown":
         assert any("12 % behind the users" in e for e in found.evidence)
         assert found.next[0] == "add a load of 170 users: whether something limits shows there"
+        assert found.next[1:] == ["add loads of 210, 250 users"], "170 users again"
 
 
 @pytest.mark.parametrize(("used", "verdict"), [(100, "single"), (93, "unknown")])

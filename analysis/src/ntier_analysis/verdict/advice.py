@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ntier_analysis.contracts.system import LoadModel
@@ -27,6 +29,22 @@ HOST_FULL = "host_saturated"
 """Reason of a trial that was refused since the machine beneath the nodes was full: the same again would be, too."""
 NAMED = 6
 """Trials that a sentence names; the report lists all."""
+REPEAT = "repeat the loads beyond the knee"
+
+
+@dataclass(frozen=True)
+class Add:
+    """Asks for a load of so many users; `who` they are, and `why`."""
+
+    users: int
+    who: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"add a load of {self.users} {self.who}: {self.why}"
+
+
+Texts = list[str | Add]
 
 
 def advice(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], context: Context) -> list[str]:
@@ -42,7 +60,10 @@ def advice(result: SweepVerdict, valid: list[TrialData], members: list[TrialData
     first = _again(invalid) if wasted else []
     by_verdict = {"unknown": _unknown, "hidden": _hidden, "none": _none}
     special = [] if unseen else by_verdict.get(result.verdict, _named)(result, valid, members, context)
-    return [*first, *special, *_loads(result, valid), *_unbounded(result, members)][:MOST]
+    asked = [text.users for text in special if isinstance(text, Add)]
+    repeated = any(str(text).startswith(REPEAT) for text in special)
+    unbounded = [] if repeated else _unbounded(result, members)
+    return [str(text) for text in (*first, *special, *_loads(result, valid, asked), *unbounded)][:MOST]
 
 
 def _again(invalid: list[Load]) -> list[str]:
@@ -67,9 +88,9 @@ def _names(some: list[Load]) -> str:
     return f"{names} and {counted(more, 'other trial')}" if more > 0 else names
 
 
-def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], context: Context) -> list[str]:
+def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], context: Context) -> Texts:
     some, imported = members or valid, valid[0].imported
-    texts = [*_outside(some, context), *_higher(result, members)]
+    texts: Texts = [*_outside(some, context), *_higher(result, members)]
     if any(UNLISTED in v.evidence for _, v in result.trials):
         texts.append("say which servers the system has: its tiers, and a topology that counts their nodes (1/2/1)")
     missing = sorted({n for t in some for n in unmeasured([s for s in t.saturations if is_server(s.tier)], t.nodes)})
@@ -99,7 +120,7 @@ def _outside(some: list[TrialData], context: Context) -> list[str]:
     return [f"give {' and '.join(sorted(found))} more room: what the system can do does not show"] if found else []
 
 
-def _higher(result: SweepVerdict, members: list[TrialData]) -> list[str]:
+def _higher(result: SweepVerdict, members: list[TrialData]) -> list[Add]:
     """Where the loads beyond the knee name a limit, but are too near the knee for it to show (doubts.py)."""
     names = {t.load.trial for t in members if t.load.level == members[-1].load.level}
     said = [v for load, v in result.trials if load.trial in names]
@@ -109,8 +130,8 @@ def _higher(result: SweepVerdict, members: list[TrialData]) -> list[str]:
     if not said or not np.isfinite(result.knee_users):
         return []
     factor = FAR if FAR * result.knee_users > max(t.load.users for t in members) else 2.0
-    wanted = f"{_round(factor * result.knee_users)} {members[0].load.who}"
-    return [f"add a load of {wanted}: whether something limits shows there"]
+    wanted = _round(factor * result.knee_users)
+    return [Add(wanted, members[0].load.who, "whether something limits shows there")]
 
 
 def _stopped(result: SweepVerdict, some: list[TrialData]) -> list[str]:
@@ -126,14 +147,14 @@ def _stopped(result: SweepVerdict, some: list[TrialData]) -> list[str]:
     ]
 
 
-def _another_load(load: Load) -> str:
+def _another_load(load: Load) -> str | Add:
     if load.model is LoadModel.OPEN:
         return "add a lower rate and a higher one: they bracket the capacity"
     if load.model is LoadModel.WORK:
         return f"add {max(2, 2 * load.users)} workers, and fewer: they tell service from waiting"
     if load.users < 2:  # who is alone waits for nobody
         return "add a load of more users: it tells service from waiting"
-    return f"add a load of {max(1, round(load.users / 3))} users: it tells service from waiting"
+    return Add(max(1, round(load.users / 3)), "users", "it tells service from waiting")
 
 
 def _always_full(some: list[TrialData], context: Context) -> list[str]:
@@ -202,19 +223,19 @@ def _none(result: SweepVerdict, valid: list[TrialData], members: list[TrialData]
     return [f"add values of {load.factor} that ask for more than {most.named}, until throughput no longer grows"]
 
 
-def _named(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], context: Context) -> list[str]:
+def _named(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], context: Context) -> Texts:
     load = valid[0].load
     alone = load.model is LoadModel.CLOSED and load.users < 2  # of whom there is no fewer
     lower = [] if alone else [_lower(b, load) for b in unproved(result, valid)]
     return [*lower[:1], *_more_of(result, valid)]
 
 
-def _lower(b: Bottleneck, load: Load) -> str:
+def _lower(b: Bottleneck, load: Load) -> str | Add:
     """Of what is full at every load."""
-    what = "a lower rate" if load.model is LoadModel.OPEN else f"a load of {_round(load.users / 3)} users"
-    if load.model is LoadModel.WORK:
-        what = "a load of fewer workers"
-    return f"add {what}: if the use of {b.tier} {resource(b.resource)} falls with the throughput, requests fill it"
+    why = f"if the use of {b.tier} {resource(b.resource)} falls with the throughput, requests fill it"
+    if load.model is LoadModel.CLOSED:
+        return Add(_round(load.users / 3), "users", why)
+    return f"add {'a lower rate' if load.model is LoadModel.OPEN else 'a load of fewer workers'}: {why}"
 
 
 def _more_of(result: SweepVerdict, valid: list[TrialData]) -> list[str]:
@@ -227,8 +248,8 @@ def _more_of(result: SweepVerdict, valid: list[TrialData]) -> list[str]:
     return [f"repeat with {node}: throughput grows if its {resource(first.resource, first.item)} limits"]
 
 
-def _loads(result: SweepVerdict, valid: list[TrialData]) -> list[str]:
-    """Loads that bracket the knee."""
+def _loads(result: SweepVerdict, valid: list[TrialData], asked: list[int]) -> list[str]:
+    """Loads that bracket the knee, but for what is `asked` for already."""
     if (
         not valid[0].load.by_users
         or result.verdict == "none"
@@ -238,10 +259,10 @@ def _loads(result: SweepVerdict, valid: list[TrialData]) -> list[str]:
         return []
     knee = result.knee_users
     users = [t.load.users for t in valid]
-    wanted = [_round(0.4 * knee)] if min(users) > BELOW * knee else []
+    wanted = [_round(0.4 * knee)] if min([*users, *asked]) > BELOW * knee else []
     if result.at_least:
         wanted += [_round(f * knee) for f in (FAR, 1.7, 2.0)]
-    more = ", ".join(str(n) for n in dict.fromkeys(wanted) if n > 1 or n not in users)
+    more = ", ".join(str(n) for n in dict.fromkeys(wanted) if n not in asked and (n > 1 or n not in users))
     return [f"add loads of {more} {valid[0].load.who}"] if more else []
 
 
@@ -254,7 +275,7 @@ def _unbounded(result: SweepVerdict, members: list[TrialData]) -> list[str]:
 
 
 def _repeat(imported: bool) -> str:
-    return f"repeat the loads beyond the knee{by_make('REPS=3', imported)}"
+    return f"{REPEAT}{by_make('REPS=3', imported)}"
 
 
 def _round(users: float) -> int:

@@ -148,7 +148,8 @@ def table(
     blocks: Blocks = lambda *_: None,
 ) -> str:
     """`places`: what to call a sweep, and its name, in order; throughput is told relative to the first one.
-    `measured`: sweep -> its verdict and maximum; `scale`: of a sweep; `least`: those whose maximum is a lower bound."""
+    `measured`: sweep -> its verdict and maximum; `scale`: of a sweep; `least`: those whose maximum is a lower bound.
+    The column `trials` has the number of those beyond the knee, which costs and relative throughput are of."""
     kept = dict(iter(read().groupby("sweep", sort=False)))
     shown = [(title, name, kept[name]) for title, name in places if name in kept and name in measured]
     if not shown:
@@ -156,8 +157,8 @@ def table(
     first, base, trials = shown[0]
     tiers = list(dict.fromkeys(trials["tier"]))
     lines = [
-        f"| place | {' | '.join(tiers)} | measured | throughput by the CPU of {tiers[0]}, {first} = 1 |",
-        f"|---|{'--:|' * len(tiers)}---|---|",
+        f"| place | trials | {' | '.join(tiers)} | measured | throughput by the CPU of {tiers[0]}, {first} = 1 |",
+        f"|---|--:|{'--:|' * len(tiers)}---|---|",
     ]
     for title, name, mine in shown:
         full = full_at(mine, scale(name))
@@ -167,7 +168,8 @@ def table(
             relative = "another scale"
         else:
             relative = "1" if title == first else _relative(_ratio(used, unit, blocks(name, base)))
-        lines.append(f"| {title} | {' | '.join(cells)} | {measured[name]} | {relative} |")
+        beyond = len(mine[["users", "rep"]].drop_duplicates())
+        lines.append(f"| {title} | {beyond} | {' | '.join(cells)} | {measured[name]} | {relative} |")
     return "\n".join(lines)
 
 

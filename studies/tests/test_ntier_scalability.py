@@ -90,8 +90,8 @@ def test_the_table_of_costs(costs, facts):
         places, {facts.sweep: "db cpu: 100", "slow": "db cpu: 50"}, lambda _: 1.0
     ).splitlines()
     cells = r"( [\d.]+ ms: \d+ \|){3} [\d.]+ ms: \*\*\d+\*\* \|"
-    assert re.fullmatch(rf"\| 1/1/1/1M \|{cells} db cpu: 100 \| 1 \|", first)
-    assert re.fullmatch(rf"\| 1/1/1/3M \|{cells} db cpu: 50 \| 1\.00 \[0\.\d+, 1\.\d+\] \|", second)
+    assert re.fullmatch(rf"\| 1/1/1/1M \| 8 \|{cells} db cpu: 100 \| 1 \|", first)
+    assert re.fullmatch(rf"\| 1/1/1/3M \| 8 \|{cells} db cpu: 50 \| 1\.00 \[0\.\d+, 1\.\d+\] \|", second)
 
 
 def test_a_lower_bound_leaves_the_ratio_of_throughputs_open(costs, facts):

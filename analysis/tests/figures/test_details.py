@@ -58,7 +58,9 @@ def samples() -> pd.DataFrame:
 
 
 def axis_labels(figure) -> list[str]:
-    return [text for axes in figure.axes for text in (axes.get_xlabel(), axes.get_ylabel()) if text]
+    """On one line each."""
+    texts = (text for axes in figure.axes for text in (axes.get_xlabel(), axes.get_ylabel()) if text)
+    return [text.replace("\n", " ") for text in texts]
 
 
 # ---- courses -------------------------------------------------------------------------------------------------------
@@ -76,7 +78,7 @@ def test_a_course_is_never_drawn_over_missing_samples():
     frame = samples()
     lost = (frame["metric"] == "threads_running") & frame["t_s"].between(START_S + 41, START_S + 50)
     drawing = course.course(frame[~lost], trial(), [("db1", "db")])
-    running = next(a for a in drawing.figure.axes if a.get_ylabel() == "running")
+    running = next(a for a in drawing.figure.axes if a.get_ylabel() == "running\n[count]")
     line = running.lines[0]
     x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
     inside = (x > 41) & (x < 50)
@@ -106,7 +108,8 @@ def test_statements_of_several_middlewares_are_added_and_a_lost_second_is_a_gap(
 
 def test_panels_share_the_seconds_of_the_run_and_name_their_units():
     drawing = course.course(samples(), trial(), [("db1", "db")], (10.0, 40.0))
-    assert {"disk [%]", "CPU [%]", "executed [1/s]", "seconds of the run phase"} <= set(axis_labels(drawing.figure))
+    labels = {"disk [%]", "CPU [%]", "running [count]", "executed [1/s]", "seconds of the run phase"}
+    assert labels <= set(axis_labels(drawing.figure))
     assert {axes.get_xlim() for axes in drawing.figure.axes} == {(10.0, 40.0)}
     assert drawing.data["t_s"].between(10, 40).all()
     assert svg(drawing, ORIGIN)

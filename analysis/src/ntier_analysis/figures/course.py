@@ -46,7 +46,7 @@ MEASURES = (
         factor=1e-6,
     ),
     Measure("CPU", "CPU [%]", (("cpu", "utilization_pct", "cgroup"), ("cpu", "utilization_pct", ""))),
-    Measure("running", "running", (("queue", "threads_running", ""), ("pool", "pending", "")), summed=True),
+    Measure("running", "running [count]", (("queue", "threads_running", ""), ("pool", "pending", "")), summed=True),
     Measure(
         "executed",
         "executed [1/s]",
@@ -168,9 +168,9 @@ def course(
                 _panel(axes, by_measure.get(measure), tier, run[0], (begin, end))
             column[-1].set(xlabel="seconds of the run phase", xlim=(begin, end))
         for axes, measure in zip(grid[:, 0], rows, strict=False):
-            axes.set_ylabel(measure.label)
-            percent = measure.label.endswith("[%]")
-            axes.set_ylim(0, max(104.0, axes.get_ylim()[1]) if percent else None)
+            axes.set_ylabel(measure.label.replace(" [", "\n["))  # a line each, or neighbours touch
+            least = 104.0 if measure.label.endswith("[%]") else 0.0
+            axes.set_ylim(0, max(least, 1.05 * axes.get_ylim()[1]))
         figure.align_ylabels()
         title = in_its_words(f"{trial.trial}: {trial.users:,} users")
         figure.suptitle(title if trial.valid else f"{title}, INVALID ({trial.invalid_reasons})", fontsize=8, x=0.01,

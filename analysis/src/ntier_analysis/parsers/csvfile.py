@@ -48,11 +48,12 @@ def read_csv(
     others: str | None = None,
     delimiter: str = ",",
     strict: bool = False,
+    hints: dict[str, str] | None = None,
 ) -> pd.DataFrame:
     """Reads the columns `{name: "number"|"whole"|"count"|"text"|"flag"}`, all of which the header must have, and those
     of `optional` that it has; other columns are left out (their names are in `attrs["left_out"]`), or read as type
     `others`. An empty number is NaN. Comment lines (#) before the header are skipped. `strict`: a torn last line is an
-    error.
+    error. `hints`: column -> what the error for a value of it says further.
 
     Raises DataError naming file, line and field."""
     skipped, line = _header_line(path)
@@ -71,7 +72,7 @@ def read_csv(
         try:
             table = _parse(path, rows, header, wanted, delimiter)
         except pa.ArrowInvalid as error:
-            raise _located(path, skipped, header, wanted, delimiter, error) from error
+            raise _located(path, skipped, header, wanted, delimiter, error, hints or {}) from error
     if not rows.even_quotes:
         for _ in _records(path, delimiter):
             pass  # raises, if one stands open at the end
@@ -86,7 +87,8 @@ def read_csv(
         if wrong.any():
             row = int(wrong.to_numpy().argmax())
             said = "empty" if pd.isna(frame[name][row]) else repr(frame[name][row].item())
-            raise DataError(f"{path}:{line_of(path, row, delimiter)}: {name} is {said}, expected a whole number")
+            expected = f"{_EXPECTED[kind]}{(hints or {}).get(name, '')}"
+            raise DataError(f"{path}:{line_of(path, row, delimiter)}: {name} is {said}, expected {expected}")
         if kind == "whole":
             frame[name] = frame[name].astype("Int64")
     frame.attrs |= {"torn_lines": rows.torn, "left_out": [name for name in header if name not in wanted]}
@@ -217,7 +219,13 @@ def _parse(path: Path, rows: _Rows, header: list[str], wanted: dict[str, str], d
 
 
 def _located(
-    path: Path, skipped: int, header: list[str], wanted: dict[str, str], delimiter: str, error: Exception
+    path: Path,
+    skipped: int,
+    header: list[str],
+    wanted: dict[str, str],
+    delimiter: str,
+    error: Exception,
+    hints: dict[str, str],
 ) -> DataError:
     """The slow way, only after a failure: finds the line that Arrow could not read."""
     for line, row in itertools.islice(_records(path, delimiter), 1, None):
@@ -226,7 +234,9 @@ def _located(
         for name, field in zip(header, row, strict=True):
             kind = wanted.get(name, "text")
             if kind != "text" and field not in _EMPTY and not _is(kind, field):
-                return DataError(f"{path}:{line}: {name} is {field[:40]!r}, expected {_EXPECTED[kind]}")
+                return DataError(
+                    f"{path}:{line}: {name} is {field[:40]!r}, expected {_EXPECTED[kind]}{hints.get(name, '')}"
+                )
             if "\ufffd" in field:
                 return DataError(f"{path}:{line}: {name} is {field[:40]!r}, expected UTF-8")
     return DataError(f"{path}: not readable as CSV ({' '.join(str(error).split())[:200]})")

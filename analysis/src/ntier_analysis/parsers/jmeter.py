@@ -24,8 +24,10 @@ OPTIONAL = {
 }
 MS = (1e11, 1e14)
 """1973 to 5138 in milliseconds; seconds are less, microseconds are more."""
-DATES = ": milliseconds since 1970, which JMeter writes with -Jjmeter.save.saveservice.timestamp_format=ms"
-"""Of a file with dates, as jmeter.properties suggests them."""
+DATES = {
+    "timeStamp": ": milliseconds since 1970, which JMeter writes with -Jjmeter.save.saveservice.timestamp_format=ms"
+}
+"""For a file with dates, as jmeter.properties suggests them."""
 SUMS = "of servers that send sums (mode=Statistical) nobody knows the single requests; run with mode=StrippedBatch"
 _TRANSACTION = "Number of samples in transaction"
 """How JMeter begins the response message of a transaction controller's sample."""
@@ -47,10 +49,7 @@ def jtl(path: Path, *, stamp: str = "start") -> pd.DataFrame:
     by their names. Raises DataError naming file, line and column, also for XML and for a file
     without header."""
     delimiter = _delimiter(path, header_line(path))
-    try:
-        raw = read_csv(path, NEEDED, optional=OPTIONAL, delimiter=delimiter, strict=True)
-    except DataError as error:
-        raise DataError(f"{error}{DATES}" if ": timeStamp is '" in str(error) else str(error)) from None
+    raw = read_csv(path, NEEDED, optional=OPTIONAL, delimiter=delimiter, strict=True, hints=DATES)
     success = raw["success"].str.lower()
     count = raw.get("SampleCount", pd.Series(1.0, index=raw.index)).fillna(1)
     for wrong, name, expected in (

@@ -179,7 +179,7 @@ def checks_page() -> str:
 
     trial = ((c.id, c.title, "yes" if c.required else "no", f"`{c.reason}`") for c in registered())
     whole = ((id_, title, f"`{reason}`") for id_, title, reason, _ in sweep._CHECKS)
-    brought = ((id_, title, f"`{reason}`") for id_, title, reason, _ in imported._CHECKS)
+    brought = ((id_, title, f"`{reason}`") for id_, title, reason, _ in imported.REGISTERED)
     short = ("id", "checks", "reason")
     return "\n".join(
         [

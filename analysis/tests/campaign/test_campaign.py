@@ -312,6 +312,16 @@ def test_what_is_not_known_of_a_load_is_no_no(measured):
     assert cheapest([thrice(silent)], PRICES, 100, None)["answer"].tolist() == ["maybe"]
 
 
+def test_sweeps_of_one_topology_are_called_by_their_names(measured):
+    cells_ = [thrice(c) for c in cells(measured, "M").values()]
+    first, other = cells_[0], replace(cells_[0], sweep=f"{cells_[0].sweep}.again")
+    both = replace(measured, maps={first.map_key: [first, other, cells_[1]]})
+    text = answer(both, PRICES, 400, 1000).text()
+    lines = {line.split()[0] for line in text.splitlines()}
+    assert {first.sweep, other.sweep, str(cells_[1].topology)} <= lines
+    assert str(first.topology) not in lines
+
+
 def changed(store: Path, name: str, **columns) -> None:
     write_table(store, "trials", name, read_table(store, "trials", name).assign(**columns))
 

@@ -247,20 +247,25 @@ class Answer:
     def text(self) -> str:
         within_slo = " within the mix's objective" if self.slo_ms is None else f" within p95 <= {self.slo_ms:g} ms"
         wanted = f"{self.wanted_per_s:g} interactions/s (nominal){'' if self.unchecked else within_slo}"
-        best = self.best
+        best, names = self.best, called(self.rows)
         if best is None:
             first = f"no measured topology is sure to carry {wanted}"
         else:
+            name = names[self.rows["sweep"] == best["sweep"]].iloc[0]
             first = (
-                f"{best['topology']} is the cheapest measured topology for {wanted}: {best['price_per_hour']:.2f} "
+                f"{name} is the cheapest measured topology for {wanted}: {best['price_per_hour']:.2f} "
                 f"{self.prices.currency} per hour, {best['throughput_per_s']:.0f} [{best['low_per_s']:.0f}, "
                 f"{best['high_per_s']:.0f}]/s at {best['users']:,.0f} users"
             )
-        shown = self.rows.drop(columns=["sweep", "in_time"]).to_string(
-            index=False, float_format="{:.4g}".format, na_rep="-"
-        )
+        told = self.rows.drop(columns=["sweep", "in_time"]).assign(topology=names)
+        shown = told.to_string(index=False, float_format="{:.4g}".format, na_rep="-")
         notes = [*self.warnings, f"prices: {self.prices.source}", "only measured loads count; nothing is interpolated"]
         return "\n".join([first, shown, *(f"note: {n}" for n in notes)])
+
+
+def called(rows: pd.DataFrame) -> pd.Series:
+    """What to call each row: its topology, or its sweep where several have this topology."""
+    return rows["topology"].where(~rows["topology"].duplicated(keep=False), rows["sweep"])
 
 
 def answer(campaign: Campaign, prices: Prices, throughput_per_s: float, slo_ms: float | None) -> Answer:
@@ -283,11 +288,12 @@ def answer(campaign: Campaign, prices: Prices, throughput_per_s: float, slo_ms: 
             "(give --slo-ms)",
         )
     rows = cheapest(campaign.cells, prices, throughput_per_s, slo_ms)
+    names = called(rows)
     once = rows[(rows["trials"] == 1) & (rows["low_per_s"] >= throughput_per_s)]
     if len(once):
         again = by_make("repeat with REPS=3", all(c.imported for c in campaign.cells if c.sweep in set(once["sweep"])))
         warnings.append(
-            f"only one trial at the load shown of {', '.join(once['topology'].unique())}: its interval lacks what "
+            f"only one trial at the load shown of {', '.join(names[once.index])}: its interval lacks what "
             f"trials differ by, so the answer is maybe{again}"
         )
     perhaps = rows[rows["answer"] == "maybe"]
@@ -296,7 +302,7 @@ def answer(campaign: Campaign, prices: Prices, throughput_per_s: float, slo_ms: 
         "no interval of the throughput": perhaps[perhaps["low_per_s"].isna()],
     }
     warnings += [
-        f"{what} is known at the load shown of {', '.join(some['topology'].unique())}, so the answer is maybe"
+        f"{what} is known at the load shown of {', '.join(names[some.index])}, so the answer is maybe"
         for what, some in unknown.items()
         if len(some)
     ]

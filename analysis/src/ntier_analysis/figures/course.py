@@ -54,7 +54,7 @@ MEASURES = (
          ("query", "requests_per_s", "")),
         summed=True,
     ),
-    Measure("in use", "in use [%]", (("pool", "utilization_pct", ""),)),
+    Measure("pool in use", "pool in use [%]", (("pool", "utilization_pct", ""),)),
 )  # fmt: skip
 """The disk's share of busy time, or where that is unknown (a container without a limit) what it reads."""
 METRICS = sorted({metric for m in MEASURES for _, metric, _ in m.choices})

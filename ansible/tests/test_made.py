@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -254,6 +255,37 @@ def test_what_cannot_come_back_is_named_and_holds_up_nothing(owned, tmp_path, ca
     assert {name for name in {*now, *before} if now.get(name) != before.get(name)} == {"etc/logrotate.timer"}
     owned.made("undo")
     assert owned.tree() == before
+
+
+@pytest.mark.parametrize(("owner", "stays"), [("us-1\n", False), ("", False), (None, False), ("other-2\n", True)])
+def test_a_machine_that_another_deployment_took_meanwhile_keeps_its_claim(tmp_path, owner, stays):
+    """The claim goes where all is undone, and the playbook waits there for the slowest machine."""
+    tasks = yaml.safe_load((ROLES.parent / "playbooks/destroy.yml").read_text())[0]["tasks"]
+    assert "{{ machine_owner" in tasks[-1]["environment"]["ours"]
+    folder = tmp_path / "ntier"
+    (folder / "before").mkdir(parents=True)
+    if owner is not None:
+        (folder / "owner").write_text(owner)
+    command = tasks[-1]["ansible.builtin.shell"]["cmd"].replace("/etc/ntier", str(folder))
+    subprocess.run(["sh", "-c", command], env={**os.environ, "ours": "us-1"}, check=True)
+    assert folder.exists() == stays
+
+
+def test_a_claim_goes_while_nobody_else_can_claim(owned):
+    owned.note(**LISTS)
+    deploy(owned)
+    whole = owned.record.parent
+    lock = os.open(whole.parent, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    environment = {**os.environ, "NTIER_RECORD": str(owned.record)}
+    with subprocess.Popen([sys.executable, MADE, "undo"], env=environment, stdout=subprocess.PIPE) as undo:
+        assert undo.stdout.readline(), "all is undone"
+        with pytest.raises(subprocess.TimeoutExpired):
+            undo.wait(0.5)
+        assert (owned.record / "record.json").exists()
+        os.close(lock)
+        assert undo.wait(30) == 0
+    assert not whole.exists()
 
 
 def test_an_owners_file_need_not_be_utf_8(machine):

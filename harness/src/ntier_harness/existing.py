@@ -79,7 +79,7 @@ def leave(owner: str) -> str:
     mine = f'[ "$(cat {OWNER_FILE} 2>/dev/null)" = {shlex.quote(owner)} ]'
     end = f"if [ -x {HOME}/bin/ntier-node ]; then {HOME}/bin/ntier-node end-all; fi"
     rest = f"find {HOME} -mindepth 1 -maxdepth 1 ! -path {OWNER_FILE} -exec rm -rf {{}} +"
-    return f"if {mine}; then {end}; rm -rf {REMOTE} && {rest} && rm -rf {HOME}; fi"
+    return f"if {mine}; then {end}; rm -rf {REMOTE} && {rest} && {LOCKED} && rm -rf {HOME}; fi"
 
 
 def files(paths: Paths, spec: Spec, tier: str) -> Iterator[tuple[str, Path | str, int]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 from ntier_harness.errors import RequestError
 from ntier_harness.paths import Paths
 from ntier_harness.request import make_spec
@@ -16,6 +17,7 @@ from ntier_harness.targets.hosts import Hosts
 from ntier_harness.targets.inventory import Host
 from ntier_harness.targets.survey import SCRIPT, Strangers, Survey, mistaken, survey
 
+ANSIBLE = Path(__file__).resolve().parents[2] / "ansible"
 FIT = {
     "uid": "0",
     "os": "Debian",
@@ -42,6 +44,15 @@ def test_nothing_else_does(distribution, release):
     """Derivatives too: what a node installs comes from Debian's archive."""
     said = FIT | {"os": "Something 1", "distribution": distribution, "release": release}
     assert Strangers((), set(), ()).wrong(said, "us") == "runs Something 1; a node is Debian (12 or later)"
+
+
+def test_of_a_deployment_that_is_gone_it_is_said_how_the_machine_comes_back():
+    """Its record is on the machine. To remove the owner's name alone would leave all that was made there."""
+    said = Strangers((), set(), ()).wrong(FIT | {"owner": "other-1"}, "us")
+    assert said.startswith("belongs to another deployment (other-1); end it there with ntier down --target hosts; ")
+    argv = yaml.safe_load((ANSIBLE / "playbooks/destroy.yml").read_text())[0]["tasks"]
+    (undo,) = (task["ansible.builtin.command"] for task in argv if "undo" in str(task.get("ansible.builtin.command")))
+    assert f"undo on this machine as root what it made there: {undo}, or rm -r /opt/ntier if" in said
 
 
 def test_a_name_that_only_the_persons_configuration_knows_comes_with_the_reason(tmp_path):

@@ -16,6 +16,8 @@ from ntier_harness.targets.inventory import Host
 
 OWNER_FILE = "/etc/ntier/owner"
 """Which deployment's the machine is; there from `up` to `down`."""
+UNDO = "/etc/ntier/before/ntier-made undo"
+"""Brings the machine back by the record that is on it (ansible/roles/machine)."""
 DEBIAN_LEAST = 12
 SCRIPT = f"""
 echo "uid=$(id -u)"
@@ -266,7 +268,8 @@ def _clock(offset_s: float) -> str:
 def _belongs(owner: str) -> str:
     return (
         f"belongs to another deployment ({owner}); end it there with ntier down --target hosts; if that deployment no "
-        f"longer exists, stop its services and remove {OWNER_FILE} or {existing.HOME}"
+        f"longer exists, undo on this machine as root what it made there: {UNDO}, or rm -r {existing.HOME} if nothing "
+        "was deployed"
     )
 
 

@@ -367,6 +367,21 @@ def test_a_node_whose_type_changes_gets_another_machine_at_its_own_price(tmp_pat
     assert len(target.ledger.machines()) == len(machines) + 1, "the others are what they were"
 
 
+def test_who_only_looks_makes_no_state(tmp_path, monkeypatch) -> None:
+    """`ntier doctor` is the first command on the page, and may be an ordinary user's."""
+    target = kind("hcloud")(Runner(), Paths(ROOT, tmp_path / "none", tmp_path, "hcloud"), None, None)
+    other = Thing("machine", "1", "ntier-other-web1", labels={"ntier-owner": "other"})
+    monkeypatch.setattr(type(target), "account", SimpleNamespace(find=lambda *_: [other], lacks=lambda _: []))
+    monkeypatch.setenv("HCLOUD_TOKEN", "a" * 64)
+    found = {finding.what: finding for finding in target.doctor(None)}
+    assert (found["account"].level, found["account"].detail) == ("ok", "lets us in; 0 things of ours in it")
+    assert target.instances() == {}
+    assert not (tmp_path / "none").exists()
+    target.paths.place.mkdir(parents=True)
+    assert target.owner_label != "other"
+    assert target.instances() == {"ntier-other-web1": "there"}, "the provider has told those of this owner"
+
+
 def test_a_node_with_another_part_gets_another_machine(tmp_path, spec) -> None:
     target = kind("hcloud")(Runner(), Paths(ROOT, tmp_path, tmp_path, "hcloud"), None, None)
     target.paths.place.mkdir()

@@ -303,10 +303,20 @@ class Hosts(Free):
         return {name: said for name, said in surveys.items() if isinstance(said, Survey)}
 
     @property
+    def _owner_file(self) -> Path:
+        return self.paths.place / "owner"
+
+    @property
+    def has_owner(self) -> bool:
+        """Whether this state has named itself; if not, nothing anywhere is its own. Nor is what only root may know."""
+        return os.path.exists(self._owner_file)
+
+    @property
     def owner(self) -> str:
-        """Name of this deployment on its machines, made once."""
-        file = self.paths.place / "owner"
-        if not file.exists():
+        """Name of this deployment on its machines, made once. For commands that have a state: others ask `has_owner`
+        first."""
+        file = self._owner_file
+        if not self.has_owner:
             name = re.sub(r"[^A-Za-z0-9.-]", "-", os.uname().nodename)  # a shell gets it as it is
             durable.write(file, f"{name}-{secrets.token_hex(4)}")
         return file.read_text()

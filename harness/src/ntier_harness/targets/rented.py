@@ -147,11 +147,12 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
         from ntier_harness.doctor import Finding
 
         try:
-            there, lacking = self.account.find(self.owner_label), self.account.lacks(self.offer)
+            there, lacking = self.account.find(), self.account.lacks(self.offer)
         except WorkError as error:
             return [Finding("account", "fail", str(error), "see docs/targets.md")]
         mend = f"edit a copy of {self.offer_file} and give it as --machines"
-        account = Finding("account", "ok", f"lets us in; {counted(len(there), 'thing')} of ours in it")
+        ours = [t for t in there if self.has_owner and t.owner == self.owner_label]
+        account = Finding("account", "ok", f"lets us in; {counted(len(ours), 'thing')} of ours in it")
         return [account, *(Finding("machines", "fail", what, mend) for what in lacking)]
 
     def inventory(self, spec: Spec) -> Inventory:
@@ -453,6 +454,8 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
 
     def instances(self) -> dict[str, str]:
         """As the provider says."""
+        if not self.has_owner:
+            return {}
         things = self.account.find(self.owner_label)
         return {t.labels.get(NODE, t.name): t.status or "there" for t in things if t.kind == "machine"}
 

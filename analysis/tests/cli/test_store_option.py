@@ -77,3 +77,18 @@ def test_every_command_has_the_option():
     commands |= commands.pop("store").commands
     lacking = {n for n, c in commands.items() if not any("--store" in p.opts for p in c.params)}
     assert lacking == NO_STORE
+
+
+@pytest.mark.parametrize("command", ["verdict", "demands", "chains", "judge", "densities", "report"])
+def test_a_store_without_sweeps_is_said_to_be_one(tmp_path, monkeypatch, command):
+    """Some commands ended without a word."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "store" / "trials").mkdir(parents=True)
+    assert said(command, "--store", tmp_path / "store") == "the store holds no sweep\n"
+
+
+def test_claims_are_not_judged_by_a_folder_that_is_no_store(tmp_path):
+    """All were said to be not measured, as if a store had been asked."""
+    (tmp_path / "claims.yaml").write_text(f"c: {{says: a, place: b, paper: c, sweep: {SWEEP}, expect: {HOLDS}}}\n")
+    with pytest.raises(DataError, match=f"^{tmp_path}: not a store"):
+        said("claims", tmp_path / "claims.yaml", "--store", tmp_path)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ntier_analysis.commands.options import (
+    NO_SWEEP,
     STORE,
     Anywhere,
     AsJson,
@@ -105,6 +106,8 @@ def judge(
     names = stored_names(place, asked)
     for done in shown(spread(partial(run, store=place), names, jobs=jobs, cluster=cluster), len(names), "judge"):
         print(f"{done.sweep}: {done.verdict}, judged by the rules of {done.rules} (before: {done.before})")
+    if not names:
+        print(NO_SWEEP)
 
 
 @app.command("densities")
@@ -138,6 +141,8 @@ def all_densities(
     made = shown(spread(work, names, jobs=jobs, cluster=cluster), len(names), "densities")
     for name, number in zip(names, made, strict=True):
         print(f"{name}: {counted(number, 'density')}")
+    if not names:
+        print(NO_SWEEP)
 
 
 @app.command("import")

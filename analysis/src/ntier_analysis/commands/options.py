@@ -55,6 +55,8 @@ Cluster = Annotated[
 Sweeps = Annotated[list[str] | None, typer.Argument(help="Names of sweeps; default: all.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 STORE = Path("results/store")
+NO_SWEEP = "the store holds no sweep"
+"""Printed by commands for each sweep, where there is none."""
 
 Mix = Annotated[str | None, typer.Option(help="Only sweeps with this mix.")]
 PricesFile = Annotated[Path | None, typer.Option(help="JSON: prices per hour of the node types; default: an example.")]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ntier_analysis.commands.options import STORE, AsJson, Store, Sweeps
+from ntier_analysis.commands.options import NO_SWEEP, STORE, AsJson, Store, Sweeps
 from ntier_analysis.errors import DataError
 
 app = typer.Typer(rich_markup_mode=None)
@@ -60,6 +60,8 @@ def report(
             print(summary.text(summaries[-1]) + "\n" * (number < len(sweeps or names)), flush=True)
     if json:
         print(summary.to_json({"sweeps": summaries}))
+    elif not names:
+        print(NO_SWEEP)
 
 
 @app.command()

@@ -10,7 +10,16 @@ from typing import Annotated
 
 import typer
 
-from ntier_analysis.commands.options import STORE, AsJson, PlacedAnywhere, Store, StoreAndSweeps, Sweeps, placed
+from ntier_analysis.commands.options import (
+    NO_SWEEP,
+    STORE,
+    AsJson,
+    PlacedAnywhere,
+    Store,
+    StoreAndSweeps,
+    Sweeps,
+    placed,
+)
 from ntier_analysis.errors import DataError
 from ntier_analysis.wording import counted
 
@@ -40,7 +49,7 @@ def verdict(
         return
     from ntier_analysis.texts import verdict_text
 
-    print("\n\n".join(verdict_text(v) for v in judged) or "the store holds no sweep")
+    print("\n\n".join(verdict_text(v) for v in judged) or NO_SWEEP)
 
 
 @app.command()
@@ -61,7 +70,7 @@ def demands(sweeps: Sweeps = None, store: Store = STORE, json: AsJson = False) -
         print(frame.to_json(orient="records", indent=1))
         return
     if not parts:
-        print("the store holds no sweep")
+        print(NO_SWEEP)
     if not frame.empty:
         print(frame.to_string(index=False, float_format="{:.3g}".format, na_rep="-"))
     for name in (name for name, rows in parts.items() if rows.empty):
@@ -85,6 +94,8 @@ def chains(sweeps: Sweeps = None, store: Store = STORE, json: AsJson = False) ->
         return
     for name in names:
         print("\n".join(f"{name}, {text}" for text in sentences(with_disks(store, name))))
+    if not names:
+        print(NO_SWEEP)
 
 
 @app.command()

@@ -34,6 +34,7 @@ from ntier_analysis.expectation.loads import NO_TRIAL, NotMeasured
 from ntier_analysis.expectation.outcomes import Outcome
 from ntier_analysis.expectation.quantities import NAMES, Facts, read_facts
 from ntier_analysis.expectation.sides import Between, Kept, Side, number_of
+from ntier_analysis.store.tables import sweeps as stored
 from ntier_analysis.wording import in_markdown
 
 TEXTS = ("says", "place", "paper")
@@ -281,8 +282,7 @@ def operands_of(claims: list[Claim], store: Path) -> Kept:
 
 def _facts(claims: list[Claim], store: Path) -> dict[str, Facts]:
     """Of all sweeps of the claims that the store has."""
-    if not store.is_dir():
-        raise DataError(f"{store}: there is no store")
+    stored(store)  # raises DataError: a folder that is no store has measured nothing, and no claim is judged by it
     named = dict.fromkeys(sweep for claim in claims for sweep in claim.sweeps)
     measured = [sweep for sweep in named if _measured(sweep, store)]
     return read_facts(store, measured) if measured else {}

@@ -185,7 +185,9 @@ class RawTrial:
 
     def of_clients(self, name: str, parser) -> pd.DataFrame:
         if not self.clients:
-            raise DataError(f"{self.folder / 'clients'}: no client wrote anything")
+            folder = self.folder / "clients"
+            why = "no client wrote anything" if folder.is_dir() else "missing; this needs the raw files of the trial"
+            raise DataError(f"{folder}: {why}")
         parts = [parser(self.required(f"clients/{c}/{name}")).assign(client=c) for c in self.clients]
         joined = pd.concat(parts, ignore_index=True)
         joined.attrs["torn_lines"] = sum(p.attrs.get("torn_lines", 0) for p in parts)

@@ -293,3 +293,9 @@ def test_the_figure_says_in_words_what_each_part_was():
 def test_a_trial_without_traces_says_how_to_get_them(folder):
     with pytest.raises(DataError, match=r"no interaction was traced; a sweep with TRACE=100"):
         run(folder / "store", SWEEP, "", 5, None, None, json=False, traced=True)
+
+
+def test_a_store_without_the_raw_files_says_what_is_needed(demo):
+    """It said that no client had written anything."""
+    with pytest.raises(DataError, match=r"clients: missing; this needs the raw files of the trial$"):
+        run(demo, SWEEP, "", 5, None, None, json=False)

@@ -201,7 +201,7 @@ def costs(priced: pd.DataFrame, frontier: pd.DataFrame, currency: str, source: s
         "sure that order is."
     )
     if bounds:
-        finding += f" Of {bounds} only a lower bound is known: it may carry more and change the order."
+        finding += f" Of {counted(bounds, 'topology')} only a lower bound is known: with more, the order may change."
     caption = (
         f"Price of all nodes per hour against nominal maximum throughput (95 % intervals; without an upper end: a "
         f"lower bound), n = {len(priced)} topologies; line: the topologies that no other one beats at the same price "

@@ -284,15 +284,26 @@ def test_a_disk_used_in_proportion_to_throughput_serves_one_at_a_time():
     assert named(found) == [("db", "disk")]
 
 
-@pytest.mark.parametrize(("used", "verdict"), [(70, "single"), (85, "unknown")])
-def test_a_load_that_lost_something_tells_whether_a_disk_is_used_in_proportion_too(used, verdict):
-    """It stood still twice, so it does not tell how long a request takes without waiting. But 14/s use 70 % of the
-    disk, so 20/s would use all of it; if 85 %, it serves several at a time."""
-    low = trial(100, 14.0, 0.1, disk(used))
-    low = replace(low, load=replace(low.load, pauses=np.array([[10.0, 12.0], [30.0, 32.5]])))
+STOOD_STILL = np.array([[10.0, 18.0], [30.0, 38.0]])
+
+
+@pytest.mark.parametrize(("answer_s", "pauses"), [(0.1, STOOD_STILL), (0.5, None)], ids=["stood still", "was slow"])
+def test_a_load_that_lost_something_does_not_tell_whether_a_disk_is_used_in_proportion(answer_s, pauses):
+    """14/s use 72 % of the disk, and 20/s all of it. So it would be of any disk if the system stood still, or was slow,
+    in a part of the run, and was as busy as on the plateau in the rest."""
+    some = trial(100, 14.0, answer_s, disk(72))
+    if pauses is not None:
+        some = replace(some, load=replace(some.load, pauses=pauses))
     high = [trial(n, 20.0, n / 20 - 7, disk(100)) for n in (200, 250, 300)]
-    found = judge_sweep("s", "1/1/1/1M", [low, *high])
-    assert (found.verdict, named(found)) == (verdict, [("db", "disk")] if verdict == "single" else [])
+    found = judge_sweep("s", "1/1/1/1M", [trial(30, 30 / 7.02, 0.02), some, *high])
+    assert (found.verdict, named(found)) == ("unknown", [])
+
+
+def test_a_load_that_lost_something_does_not_acquit_a_disk_used_in_proportion_at_those_that_lost_nothing():
+    low = [trial(n, n / 7.02, 0.02, disk(0.73 * n)) for n in (30, 60)]  # 102 % for 20/s
+    some = trial(86, 11.5, 0.5, disk(94))
+    high = [trial(n, 20.0, n / 20 - 7, disk(100)) for n in (200, 250, 300)]
+    assert named(judge_sweep("s", "1/1/1/1M", [*low, some, *high])) == [("db", "disk")]
 
 
 def test_without_its_queue_a_disk_used_more_than_in_proportion_is_unknown():

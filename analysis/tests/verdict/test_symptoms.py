@@ -204,13 +204,28 @@ def test_a_disk_at_which_most_users_wait_is_full_though_a_request_takes_only_twi
     assert named(limited(disk(100, 150.0, 20.0), low=(disk(60, 1.0, 10.0),))) == [("db", "disk")]
 
 
-@pytest.mark.parametrize(("wait_ms", "names"), [(500.0, ("db", "disk")), (20.0, ("app", "cpu"))])
-def test_a_disk_for_which_the_users_wait_limits_though_it_reads_full_at_low_load_too(wait_ms, names):
-    """It serves several at a time, or a backup keeps it busy. Beyond the knee as many requests wait for it as users do,
-    and the application's CPU is full beside it; or none of the requests waits, and the CPU limits alone."""
+@pytest.mark.parametrize("wait_ms", [500.0, 20.0])
+def test_a_queue_does_not_tell_whose_requests_fill_a_disk_that_reads_full_at_low_load_too(wait_ms):
+    """A CPU is full beside it. Beyond the knee as many requests wait for the disk as users do: they may be the users',
+    or those of a backup. If none of the requests waits, the CPU limits alone."""
     cpu = resource("app1", np.arange(CELLS) % 10 < 8, 91)
     found = limited(disk(100, 100.0, wait_ms), cpu, low=(disk(92, 2.0, 20.0),))
-    assert (found.verdict, named(found)) == ("single", [names])
+    waits = wait_ms > 20
+    assert (found.verdict, named(found)) == (("unknown", []) if waits else ("single", [("app", "cpu")]))
+    said = found.trials[-1][1].evidence
+    assert any("whether they are the users' or of what fills it is not known" in text for text in said) == waits
+    assert any(text.startswith("find out what fills db1 disk at low load") for text in found.next) == waits
+
+
+def test_a_disk_that_reads_full_at_low_load_too_does_not_limit_if_the_users_wait_elsewhere():
+    """A request takes four times as long as at low load, but 60 to 160 users wait, and three of the requests."""
+    found = limited(disk(100, 4.0, 20.0), resource("app1", ALL, 100), low=(disk(92, 1.0, 5.0),))
+    assert (found.verdict, named(found)) == ("single", [("app", "cpu")])
+
+
+def test_nothing_is_hidden_while_as_many_requests_as_users_wait_for_a_disk():
+    """It reads 92 % at low load, and 94 % beyond the knee."""
+    assert limited(disk(94, 100.0, 500.0), low=(disk(92, 2.0, 20.0),)).verdict == "unknown"
 
 
 def test_disks_of_other_tiers_say_nothing_of_a_disk():

@@ -159,8 +159,13 @@ def _another_load(load: Load) -> str | Add:
 
 def _always_full(some: list[TrialData], context: Context) -> list[str]:
     """What reads full at loads that lose nothing, too."""
-    found = {s.name for t in some for s in t.saturations if _no_room(s) and context.is_always_full(s)}
+    found = {s.name for t in some for s in t.saturations if _no_room(s) and _full_of_what(s, context)}
     return [f"find out what fills {' and '.join(sorted(found))} at low load, end it, and repeat"] if found else []
+
+
+def _full_of_what(s: Saturation, context: Context) -> bool:
+    """Whether it is not known if the requests fill it, or something else that does so at low load."""
+    return context.is_always_full(s) or (context.is_full_anyway(s) and context.is_waited_for(s))
 
 
 def _queues(some: list[TrialData], context: Context) -> list[str]:

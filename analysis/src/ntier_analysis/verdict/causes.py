@@ -280,7 +280,8 @@ def _without_full_anyway(
     some: list[Saturation], context: Context
 ) -> tuple[list[Saturation], list[str], dict[Key, str]]:
     """Drops what is full at low load, if another cause explains the limit nearly all of the time. Where none does, why
-    it is not known whether these limit: what fills them at each load that loses nothing may fill them at others."""
+    it is not known whether these limit: what fills them at each load that loses nothing may fill them at others. Nor is
+    it known of a disk in whose queue as many requests wait as users do: they may be those of what fills it."""
     anyway = [s for s in some if context.is_full_anyway(s)]
     rest = [s for s in some if not context.is_full_anyway(s)]
     at_times = {
@@ -294,7 +295,10 @@ def _without_full_anyway(
         doubt = text + "it may limit, or something that is not measured"
         always = {s.key: doubt.format(s.name) for s in anyway if context.is_always_full(s)}
         return some, [], always | at_times
-    return rest, [text.format(s.name) + "it does not limit" for s in anyway], at_times
+    whose = text + "many requests wait for it, and whether they are the users' or of what fills it is not known"
+    queued = {s.key: whose.format(s.name) for s in anyway if context.is_waited_for(s)}
+    left = {s.key: text.format(s.name) + "it does not limit" for s in anyway if s.key not in queued}
+    return [s for s in some if s.key not in left], list(left.values()), at_times | queued
 
 
 def _union(some: list[Saturation]) -> float:

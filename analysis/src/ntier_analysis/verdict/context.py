@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.statistics.values import lower_end
 from ntier_analysis.verdict.disks import LOW_ENOUGH, NEARLY, OUTGROWN_PCT, Disk, disks
 from ntier_analysis.verdict.load import TIERS, Load
@@ -32,8 +30,7 @@ class Context:
     -> mean utilization over the plateau; `least_pct`: what that is at least, with 95 % confidence to that side,
     by all of it or by its highest load (of two that limit alike, the one before fills up as users become more);
     `most_pct`: the upper end of its 95 % interval; `disks`: what is known of the room of those that read full;
-    `needed_pct`: resource -> mean use that the plateau's throughput needs, by that at low loads; `completed_pct`: the
-    same by any load that loses nothing, without what it may have done for requests under way; `explained_pct`: the
+    `needed_pct`: resource -> mean use that the plateau's throughput needs, by that at low loads; `explained_pct`: the
     most that it, or the requests to the node, need by any load that loses nothing; `level`: that throughput;
     `order`: tiers from the client inwards; `levels_off`: other loads show that
     throughput no longer grows as the law says, so that what is lost is lost by waiting; `growth`: trial -> d ln X / d
@@ -52,7 +49,6 @@ class Context:
     most_pct: dict[Key, float] = field(default_factory=dict)
     disks: dict[Key, Disk] = field(default_factory=dict)
     needed_pct: dict[Key, float] = field(default_factory=dict)
-    completed_pct: dict[Key, float] = field(default_factory=dict)
     explained_pct: dict[Key, float] = field(default_factory=dict)
     level: float = float("nan")
     order: tuple[str, ...] = TIERS
@@ -64,10 +60,12 @@ class Context:
 
     def is_full_anyway(self, s: Saturation) -> bool:
         """Whether something else than the requests fills it: its tier was full at a load that loses nothing, or itself
-        at all of them. (One replica can be full while its tier is used little. A disk for which requests wait is full
-        of them.)"""
-        waits = s.key in self.disks and self.disks[s.key].waits
-        return not waits and (s.group in self.full_anyway or s.key in self.node_full_always)
+        at all of them. (One replica can be full while its tier is used little.)"""
+        return s.group in self.full_anyway or s.key in self.node_full_always
+
+    def is_waited_for(self, s: Saturation) -> bool:
+        """Whether it is a disk for which, by its queue, users wait."""
+        return s.key in self.disks and self.disks[s.key].waits
 
     def is_always_full(self, s: Saturation) -> bool:
         """Whether it was full at each load that loses nothing. (A disk is judged by who waits for it.)"""
@@ -76,12 +74,11 @@ class Context:
 
 NO_CONTEXT = Context()
 
-Trials = Sequence[tuple[Load, list[Saturation]]]
+Trials = list[tuple[Load, list[Saturation]]]
 
 
-def of_loads(free: Trials, plateau: Trials, below: Trials = ()) -> Context:
-    """`free`: trials that lose nothing; `plateau`: those beyond the knee; `below`: those of fewer users that lose
-    something."""
+def of_loads(free: Trials, plateau: Trials) -> Context:
+    """`free`: trials that lose nothing; `plateau`: those beyond the knee."""
     if not plateau:
         return NO_CONTEXT
     level = float(np.mean([load.throughput_per_s for load, _ in plateau]))
@@ -103,9 +100,8 @@ def of_loads(free: Trials, plateau: Trials, below: Trials = ()) -> Context:
         used_pct=_used(plateau, "key"),
         least_pct={key: max(least, at_most_users.get(key, (0.0, 0.0))[0]) for key, (least, _) in ends.items()},
         most_pct={key: most for key, (_, most) in ends.items()},
-        disks=disks(free, plateau, below),
+        disks=disks(free, plateau),
         needed_pct=_needed(low, level),
-        completed_pct=_completed(free, level),
         explained_pct=_explained(free, plateau, level),
         level=level,
     )
@@ -120,7 +116,7 @@ def _requests_may_fill(group: Group, outgrown: Trials, level: float) -> bool:
     """Whether one of the loads that throughput has outgrown says that, by the utilization law, the requests alone use
     no more of the resource than it has on the plateau: then another load's was full by chance (a job, a program that
     was not compiled yet). A disk's busy time is in no proportion to them; it is judged by who waits for it."""
-    loads: dict[float, list[tuple[Load, list[Saturation]]]] = defaultdict(list)
+    loads: dict[float, Trials] = defaultdict(list)
     for load, found in outgrown:
         loads[load.level].append((load, found))
     if group[1] == "disk":
@@ -154,19 +150,6 @@ def _needed(low: Trials, level: float) -> dict[Key, float]:
         for s in found:
             if np.isfinite(s.utilization_mean_pct):
                 needed[s.key] = max(needed.get(s.key, 0.0), s.utilization_mean_pct * level / load.throughput_per_s)
-    return needed
-
-
-def _completed(free: Trials, level: float) -> dict[Key, float]:
-    """Resource -> mean use that this throughput needs at least, by the dearest load that loses nothing, %. At the end
-    of its run N - X Z are under way (Little's law): it worked for these, at most, beside those that it completed."""
-    needed: dict[Key, float] = {}
-    for load, found in free:
-        if load.model is LoadModel.CLOSED and load.throughput_per_s > 0:
-            inside = max(0.0, load.users_real - load.throughput_per_s * load.alone_s)
-            done = load.throughput_per_s * (load.end_s - load.start_s)
-            for key, pct in _needed([(load, found)], level).items():
-                needed[key] = max(needed.get(key, 0.0), pct / (1 + inside / done))
     return needed
 
 

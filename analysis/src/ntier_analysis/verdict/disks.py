@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -57,30 +56,26 @@ class Room(Enum):
 
 @dataclass(frozen=True)
 class Disk:
-    """`waits`: by its queue, requests wait for it (so it limits, whatever it reads where nobody does)."""
+    """`waits`: by its queue, COUNTS of the users who wait do so there, or HERE of them at the disks of its tier. (A
+    queue holds everybody's requests, those of a backup too.)"""
 
     room: Room
     why: str
     waits: bool = False
 
 
-Trials = Sequence[tuple[Load, list[Saturation]]]
+Trials = list[tuple[Load, list[Saturation]]]
 
 
-def disks(free: Trials, plateau: Trials, below: Trials = ()) -> dict[Key, Disk]:
-    """Of each disk that was measured on the plateau. `below`: loads below it that lose something. They do not tell how
-    long a request takes without waiting. But how long a disk is busy with each request, any load tells (utilization
-    law)."""
+def disks(free: Trials, plateau: Trials) -> dict[Key, Disk]:
+    """Of each disk that was measured on the plateau."""
     level = float(np.mean([load.throughput_per_s for load, _ in plateau]))
-    low, lower = (
-        [(load, found) for load, found in some if load.throughput_per_s <= NEARLY * level]
-        for some in (free, [*free, *below])
-    )
+    low = [(load, found) for load, found in free if load.throughput_per_s <= NEARLY * level]
     seen = {s.key: s for _, found in plateau for s in found if s.resource == "disk"}
-    return {key: _disk(s, low, lower, free, plateau, level) for key, s in seen.items()}
+    return {key: _disk(s, low, free, plateau, level) for key, s in seen.items()}
 
 
-def _disk(s: Saturation, low: Trials, lower: Trials, free: Trials, plateau: Trials, level: float) -> Disk:
+def _disk(s: Saturation, low: Trials, free: Trials, plateau: Trials, level: float) -> Disk:
     if s.source.startswith(KNOWN_LIMIT):
         return Disk(Room.NONE, "its use is a share of a known limit")
     share, own, longer, text = _waiting_here(s, low, plateau)
@@ -88,17 +83,17 @@ def _disk(s: Saturation, low: Trials, lower: Trials, free: Trials, plateau: Tria
         share, own, longer, text = _waiting_here(s, free[:1], plateau)
     queued = own >= COUNTS or longer >= PLACES_LEFT  # else they wait at the tier's other disks
     if (share >= HERE and queued) or (longer >= LONGER and _queues(s, plateau)):
-        return Disk(Room.NONE, text, waits=True)
+        return Disk(Room.NONE, text, waits=share >= HERE or own >= COUNTS)
     if share >= HERE:
         share = own
     if share < HERE and low:  # a load that waits itself acquits no disk
         why = f"most of the users wait elsewhere, though a request takes {longer:.1f} times as long as at low load"
         unclear = longer >= LONGER or (longer >= PLACES_LEFT and share >= COUNTS)
         return Disk(Room.UNKNOWN, why) if unclear else Disk(Room.SOME, text)
-    expected = _expected(s, lower, level, LOW_ENOUGH)
+    expected = _expected(s, low, level, LOW_ENOUGH)
     limit = OUTGROWN_PCT
     if np.isnan(expected):
-        expected, limit = _expected(s, lower, level, NEARLY), IN_PROPORTION_PCT
+        expected, limit = _expected(s, low, level, NEARLY), IN_PROPORTION_PCT
     if np.isnan(expected) or limit < expected <= OUTGROWN_PCT:
         return Disk(Room.UNKNOWN, "neither its queue nor a load that is low enough was measured")
     text = f"by its use at low load, this throughput would need {expected:.0f} %"

@@ -74,11 +74,7 @@ def _judge_loads(
     limited = [t for t in valid if t.load.level in beyond and not untold(t.load)]
     members = limited if open_load else plateau_members(limited, base_s)
     context = replace(
-        of_loads(
-            _seen(t for t in valid if t.load.level not in beyond),
-            _seen(members),
-            _seen(t for t in limited if members and _place(t.load) < _place(members[0].load)),
-        ),
+        of_loads(_seen(t for t in valid if t.load.level not in beyond), _seen(members)),
         order=ordered[0].order if ordered else TIERS,
         levels_off=base.compared,
         growth={} if open_load else growths(valid),

@@ -232,7 +232,7 @@ def _most_used(s: Saturation, load: Load, context: Context) -> float:
 def _has_room(s: Saturation, context: Context) -> bool:
     """Whether it is known that its utilization says nothing of its room."""
     wide = s.key in context.disks and context.disks[s.key].room in (Room.SOME, Room.PERHAPS)
-    return wide or context.is_full_anyway(s)
+    return wide or (context.is_full_anyway(s) and not context.is_waited_for(s))
 
 
 def _use_text(s: Saturation, load: Load, context: Context) -> str:
@@ -325,7 +325,6 @@ def _works_ahead(load: Load, named: list[Saturation], context: Context) -> str:
         return ""
     for s in named:
         used, needed = context.used_pct.get(s.key, 0.0), context.needed_pct.get(s.key, 100.0)
-        needed = max(needed, context.completed_pct.get(s.key, 0.0))
         if s.resource != "cpu" or used < (1 + SURE_GAIN) * needed:
             return ""
     return (

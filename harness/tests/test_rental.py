@@ -110,11 +110,27 @@ def test_a_machine_in_place_of_another_has_hours_of_its_own(tmp_path: Path) -> N
     """Both count until it is there; if it does not come after all, the one before stays."""
     ledger = Ledger(tmp_path / "rented.json", "EUR")
     ledger.rent({"db1": SMALL, "db2": SMALL, "web1": SMALL}, "mine", 0)
+    ledger.settle(0, 50, {"db1": "1", "db2": "2", "web1": "3"}, dict.fromkeys(("db1", "db2", "web1"), SMALL))
     ledger.rent({"db1": SMALL, "db2": SMALL}, "mine", 100, {"db1", "db2"})
     assert ledger.spent(200) == 5 * 0.5
-    ledger.settle(200, {"db1", "db2"}, {"db1"})
+    ledger.settle(150, 200, {"db1": "4", "db2": "2"}, {"db1": SMALL, "db2": SMALL})
     assert [(m.node, m.from_s) for m in ledger.open()] == [("db2", 0), ("db1", 100)]
     assert ledger.spent(300) == 5 * 0.5
+
+
+def test_a_machine_that_was_replaced_for_a_reason_that_nobody_expected_has_hours_of_its_own(tmp_path: Path) -> None:
+    """Its user data changed, say. What an older version noted says not which machine it was."""
+    ledger = Ledger(tmp_path / "rented.json", "EUR")
+    ledger.rent({"db1": SMALL, "db2": SMALL}, "mine", 0)
+    ledger.recognise({"db1": "1", "db2": "2"})
+    ledger.settle(7000, 7300, {"db1": "3", "db2": "2"}, {"db1": SMALL, "db2": SMALL})
+    assert [(m.node, m.from_s, m.until_s, m.work) for m in ledger.machines()] == [
+        ("db1", 0, 7300, "mine"), ("db2", 0, None, "mine"), ("db1", 7000, None, "mine")
+    ]  # fmt: skip
+    before = ledger.machines()
+    ledger.recognise({"db1": "1", "db2": "2"})
+    ledger.settle(9000, 9001, {"db1": "3", "db2": "2"}, {"db1": SMALL, "db2": SMALL})
+    assert ledger.machines() == before, "the same machines go on"
 
 
 def test_a_sweep_answers_for_its_own_machines_and_for_those_that_it_found(tmp_path: Path) -> None:
@@ -365,6 +381,47 @@ def test_a_node_whose_type_changes_gets_another_machine_at_its_own_price(tmp_pat
     target._rent(dear, tmp_path / "log")
     assert noted() == [("cpx12", False), ("ccx13", True)]
     assert len(target.ledger.machines()) == len(machines) + 1, "the others are what they were"
+
+
+@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.parametrize("back", [False, True])
+def test_after_an_attempt_with_another_type_a_third_one_and_the_first_have_prices_of_their_own(
+    tmp_path, spec, monkeypatch, back: bool, gone: bool
+) -> None:
+    """A record of the attempt was taken for the machine that came after it. `gone`: Terraform destroyed the first one
+    before it found no other."""
+    target = kind("hcloud")(Runner(), Paths(ROOT, tmp_path, tmp_path, "hcloud"), None, None)
+    target.paths.place.mkdir()
+    cheap, dear = (spec(target="hcloud", topo=topo) for topo in ("1/1/1/1ML", "1/1/1/1M"))
+    machines, says = dict.fromkeys(target.node_types(cheap), "1"), ["", "(resource_unavailable)"]
+
+    def apply(*_) -> list[Node]:
+        if says and (said := says.pop(0)):
+            raise Failed("terraform apply: Error", said)
+        target._terraform.outputs = {"machines": dict(machines)}
+        target.paths.nodes.write_text("[]")
+        return []
+
+    monkeypatch.setattr(type(target), "account", SimpleNamespace(find=lambda _: []))
+    monkeypatch.setattr(target._terraform, "apply", apply)
+    for name in ("variables", "write_access", "note_account", "clear_strays"):
+        monkeypatch.setattr(target, name, lambda *_: {})
+    target._rent(cheap, tmp_path / "log")
+    with pytest.raises(WorkError, match="has no free machine for db1"):
+        target._rent(dear, tmp_path / "log")
+    third = target.offer.of("normal").model_copy(update={"type": "ccx63", "price_per_hour": 2.0})
+    if not back:
+        types = target.offer.node_types | {"normal": third}
+        target.offer = target.offer.model_copy(update={"node_types": types})
+    if gone or not back:
+        machines["db1"] = "2"
+    wanted = cheap if back else dear
+    for _ in range(2):  # the second one finds all as it should be
+        target._rent(wanted, tmp_path / "log")
+        open_ = [(m.type, m.price_per_hour) for m in target.ledger.open() if m.node == "db1"]
+        assert open_ == [(t.type, t.price_per_hour) for t in [target.offer.of(target.node_types(wanted)["db1"])]]
+    noted = [m.type for m in target.ledger.machines() if m.node == "db1"]
+    assert noted == ["cpx12", "ccx13", *([] if back and not gone else ["cpx12"] if back else ["ccx63"])]
 
 
 def test_who_only_looks_makes_no_state(tmp_path, monkeypatch) -> None:

@@ -89,7 +89,7 @@ def hours(seconds: float) -> int:
 class Rented(BaseModel):
     """A machine from the moment before it was asked for until it was seen to be gone. `work`: the sweep or campaign
     that it was rented for; empty: by `ntier up`. `found_by`: others that began while it was there, and answer for it,
-    too."""
+    too. `machine`: the provider's number of it; empty until it is known to be there."""
 
     node: str
     type: str
@@ -98,6 +98,7 @@ class Rented(BaseModel):
     until_s: float | None = None
     work: str = ""
     found_by: list[str] = Field(default_factory=list)
+    machine: str = ""
 
     def is_of(self, work: str) -> bool:
         return work == self.work or work in self.found_by
@@ -148,15 +149,15 @@ class Ledger:
         return [m for m in self.machines() if m.until_s is None]
 
     def rent(self, wanted: dict[str, MachineType], work: str, now_s: float, anew: Collection[str] = ()) -> None:
-        """Notes machines that are about to be made: those that are open already stay as they are. `anew`: nodes that
-        get another machine; until it is there (`settle`) both count. Raises RequestError where machines are open whose
-        prices are in another currency: nobody could add them."""
+        """Notes machines that are about to be made: those of this type that are open already stay as they are. `anew`:
+        nodes that get another machine even so; until it is there (`settle`) both count. Raises RequestError where
+        machines are open whose prices are in another currency: nobody could add them."""
         known = self.machines()
-        there = {m.node for m in known if m.until_s is None}.difference(anew)
+        there = {(m.node, m.type) for m in known if m.until_s is None and m.node not in anew}
         new = [
             Rented(node=node, type=t.type, price_per_hour=t.price_per_hour, from_s=now_s, work=work)
             for node, t in wanted.items()
-            if node not in there
+            if (node, t.type) not in there
         ]
         if new and self.counted_in != self.currency:
             names = ", ".join(m.node for m in known if m.until_s is None)
@@ -172,15 +173,38 @@ class Ledger:
         known = self.machines()
         self._close(known, [m for m in known if m.until_s is None and (nodes is None or m.node in nodes)], now_s)
 
-    def settle(self, now_s: float, nodes: Collection[str], anew: Collection[str]) -> None:
-        """Notes what is gone now that the machines of these nodes are there: those of other nodes, and of each node
-        with two the one before, or the one that did not come after all. `anew`: nodes that have another machine."""
-        known, kept = self.machines(), {}
+    def recognise(self, machines: dict[str, str]) -> None:
+        """Notes of nodes with one record whose machine it is, which older versions did not. `machines`: node -> the
+        provider's number, as known before anything is asked for."""
+        known = self.machines()
+        nodes = [m.node for m in known if m.until_s is None]
+        nameless = [m for m in known if m.until_s is None and not m.machine and nodes.count(m.node) == 1]
+        for record in nameless:
+            record.machine = machines.get(record.node, "")
+        if any(m.machine for m in nameless):
+            self._write(known)
+
+    def settle(self, began_s: float, now_s: float, machines: dict[str, str], wanted: dict[str, MachineType]) -> None:
+        """Notes what is there now, and that all else is gone. A machine keeps its record; a new one takes the newest
+        that was made for one of its type. One that nobody expected gets a record of its own, from `began_s`, before
+        which it cannot have been there. `machines`: node -> the provider's number; `wanted`: their types."""
+        known = self.machines()
         there = [m for m in known if m.until_s is None]
-        for machine in there:
-            if machine.node in nodes and (machine.node in anew or machine.node not in kept):
-                kept[machine.node] = machine
-        self._close(known, [m for m in there if kept.get(m.node) is not m], now_s)
+        kept = []
+        for node, number in machines.items():
+            t = wanted[node]
+            of = [m for m in reversed(there) if m.node == node]
+            same = [m for m in of if m.machine == number]
+            noted = [m for m in of if not m.machine and m.type == t.type]
+            unexpected = {"type": t.type, "price_per_hour": t.price_per_hour, "from_s": began_s}
+            for record in (same or noted or [m.model_copy(update=unexpected) for m in of])[:1]:
+                record.machine = number
+                kept.append(record)
+        new = [m for m in kept if not any(m is other for other in there)]
+        for record in there:
+            if not any(record is m for m in kept):
+                record.until_s = now_s
+        self._write([*known, *new])
 
     def _close(self, known: list[Rented], gone: list[Rented], now_s: float) -> None:
         for machine in gone:

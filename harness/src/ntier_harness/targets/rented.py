@@ -29,7 +29,7 @@ from ntier_harness.targets.imaging import Imaging
 from ntier_harness.targets.inventory import Host, Inventory, wanted_nodes
 from ntier_harness.targets.paying import Paying
 from ntier_harness.targets.reaching import Reaching
-from ntier_harness.targets.rental import read_offer
+from ntier_harness.targets.rental import MachineType, read_offer
 from ntier_harness.targets.survey import OWNER_FILE, Survey
 from ntier_harness.targets.terraform import Failed, Terraform, common_variables
 
@@ -159,10 +159,9 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
         return Inventory(self.offer_file, ())
 
     def assignment(self, spec: Spec) -> dict[str, str]:
-        types = {name: self.offer.of(node_type) for name, node_type in self.node_types(spec).items()}
         return {
             name: f"a {t.type}" + (f", {t.price_per_hour:g} {self.offer.currency} per hour" if t.price_per_hour else "")
-            for name, t in types.items()
+            for name, t in self._wanted(spec).items()
         }
 
     @property
@@ -180,6 +179,7 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
         fresh = not self.paths.nodes.exists()
         self.make_keys(spec)
         self.check_account()
+        self.ledger.recognise(self.read("machines.json", {}))
         self.clear_strays()
         self._check_terms(spec)
         self.prepare(spec)
@@ -299,8 +299,7 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
 
     def _note_rental(self, spec: Spec) -> None:
         """Before a machine is asked for."""
-        wanted = {name: self.offer.of(node_type) for name, node_type in self.node_types(spec).items()}
-        anew = self.made_anew(spec)
+        wanted, anew = self._wanted(spec), self.made_anew(spec)
         if anew or set(wanted) - {m.node for m in self.ledger.open()}:
             self.check_new(spec)
         if not self.ledger.open():
@@ -308,22 +307,27 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
         self.ledger.rent(wanted, self.work, self.runner.now(), anew)
         self.watch_budget()
 
+    def _wanted(self, spec: Spec) -> dict[str, MachineType]:
+        """Node -> the type of its machine."""
+        return {name: self.offer.of(node_type) for name, node_type in self.node_types(spec).items()}
+
     def made_anew(self, spec: Spec) -> set[str]:
         """Those whose type or part changes, which is in the machine's user data (terraform/modules/first_boot): each is
-        another machine, whose hours begin anew. Not those that are noted twice, since that is under way."""
-        open_ = self.ledger.open()
-        types = {m.node: m.type for m in open_}
+        another machine, whose hours begin anew. Not those that are noted with this type beside another record, since
+        that is under way."""
+        types: dict[str, list[str]] = {}
+        for machine in self.ledger.open():
+            types.setdefault(machine.node, []).append(machine.type)
         roles = {n.name: n.role for n in self._nodes()}
         tiers = {name: tier for name, tier, _ in wanted_nodes(spec)}
         system = self.read("topology.auto.tfvars.json", {}).get("system", spec.system.name)
 
         def changes(name: str, node_type: str) -> bool:
             role = CLIENT if tiers[name] == CLIENT else spec.role(tiers[name])
-            before = roles.get(name, role)
-            return (types[name], before, system) != (self.offer.of(node_type).type, role, spec.system.name)
+            of_another_part = (roles.get(name, role), system) != (role, spec.system.name)
+            return self.offer.of(node_type).type not in types[name] or (len(types[name]) == 1 and of_another_part)
 
-        once = {name for name in types if [m.node for m in open_].count(name) == 1}
-        return {name for name, node_type in self.node_types(spec).items() if name in once and changes(name, node_type)}
+        return {name for name, node_type in self.node_types(spec).items() if name in types and changes(name, node_type)}
 
     def _check_terms(self, spec: Spec) -> None:
         """Raises RequestError if the provider does not have what the offer names, or the budget does not cover it.
@@ -355,6 +359,7 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
         if self.only is not None:
             durable.write(self.building, "")
         for number in range(1, APPLIES + 1):
+            began = self.runner.now()
             try:
                 nodes = self._terraform.apply(self.variables(spec), log, replace or ())
                 break
@@ -367,8 +372,8 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
                 self._note_rental(spec)
         self.write_access()
         machines, before = self._terraform.outputs["machines"], self.read("machines.json", {})
-        others = {name for name, machine in machines.items() if before.get(name, machine) != machine}
-        self.ledger.settle(self.runner.now(), machines, others)  # until now those that went cost as well
+        # until now those that went cost as well
+        self.ledger.settle(began, self.runner.now(), machines, self._wanted(spec))
         if machines != before:  # what was deployed is not on all of them any more
             durable.remove(self.paths.in_force)
             durable.write(self.paths.place / "machines.json", json.dumps(machines))

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import tarfile
@@ -138,15 +139,19 @@ def test_a_machine_need_not_be_debian(tmp_path):
     for name in ("sadc", "rpm"):
         (tmp_path / name).write_text('#!/bin/sh\necho "$0 $*"\n')
         (tmp_path / name).chmod(0o755)
-    search = Serving(packages=("of-another-kind",)).look() + Access("h", "/k", home="/opt/ntier").as_root("sadc -V")
-    for place in ("/usr/libexec/sysstat", "/usr/lib/sysstat"):  # this machine may be a Debian
-        search = search.replace(place, "/none")
-    search = search.replace("/usr/lib64/sa", str(tmp_path))
-    said = subprocess.run(["sh", "-c", search], capture_output=True, text=True, check=True).stdout.splitlines()
+
+    def said_to(command: str) -> list[str]:
+        """By a shell of its own."""
+        for place in ("/usr/libexec/sysstat", "/usr/lib/sysstat"):  # this machine may be a Debian
+            command = command.replace(place, "/none")
+        command = command.replace("/usr/lib64/sa", str(tmp_path))
+        return subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout.splitlines()
+
+    said = said_to(Serving(packages=("of-another-kind",)).look())
     (lacks,) = (line for line in said if line.startswith("missing="))
     assert "sadc" not in lacks
     assert "absent=" in said
-    assert said[-1] == f"{tmp_path}/sadc -V"
+    assert said_to(Access("h", "/k", home="/opt/ntier").as_root("sadc -V")) == [f"{tmp_path}/sadc -V"]
     assert wrong(Serving(), missing="sadc zstd ", apt="") == "lacks sadc, zstd; install there sysstat zstd"
 
 
@@ -307,6 +312,21 @@ def test_what_came_goes_again_if_it_is_ours(tmp_path, whose):
     subprocess.run(["sh", "-c", claim], check=True)
     subprocess.run(["sh", "-c", command], check=True)
     assert home.exists() == remote.exists() == (whose != OURS)
+
+
+def test_what_came_goes_by_programs_that_every_machine_has(tmp_path):
+    """Small images have no `find`, which is in a package of its own."""
+    home, remote, bin_ = (tmp_path / name for name in ("opt", "run", "bin"))
+    for folder in (home / "lib", home / "etc", remote, bin_):
+        folder.mkdir(parents=True)
+    (home / "owner").write_text(OURS)
+    for name in ("cat", "flock", "rm"):
+        (bin_ / name).symlink_to(shutil.which(name))
+    command = existing.leave(OURS).replace("/opt/ntier", str(home)).replace("/run/ntier", str(remote))
+    done = subprocess.run([shutil.which("sh"), "-c", command], env={"PATH": str(bin_)}, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not home.exists()
+    assert not remote.exists()
 
 
 def test_a_folder_of_which_something_stays_is_still_known_as_ours(tmp_path):

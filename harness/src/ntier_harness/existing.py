@@ -78,7 +78,7 @@ def leave(owner: str) -> str:
     last: should something stay, or the machine restart meanwhile, the folder is still known as ours."""
     mine = f'[ "$(cat {OWNER_FILE} 2>/dev/null)" = {shlex.quote(owner)} ]'
     end = f"if [ -x {HOME}/bin/ntier-node ]; then {HOME}/bin/ntier-node end-all; fi"
-    rest = f"find {HOME} -mindepth 1 -maxdepth 1 ! -path {OWNER_FILE} -exec rm -rf {{}} +"
+    rest = f'for thing in {HOME}/*; do [ "$thing" = {OWNER_FILE} ] || rm -rf "$thing" || exit 1; done'
     return f"if {mine}; then {end}; rm -rf {REMOTE} && {rest} && {LOCKED} && rm -rf {HOME}; fi"
 
 

@@ -8,6 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 export NTIER_STATE=${NTIER_STATE:-/var/lib/ntier}
 unset "${!ANSIBLE_@}" # what the person's shell tells Ansible, as to ask for a password
+export ANSIBLE_HOME=$NTIER_STATE/local/ansible # a home that may not be written is no obstacle
 [[ $NTIER_STATE == /* ]] || { echo "error: NTIER_STATE: '$NTIER_STATE' is not an absolute path; allowed are those that begin with /" >&2; exit 2; }
 stamp=$NTIER_STATE/controller.digest
 log=$NTIER_STATE/logs/setup-controller.log

@@ -109,6 +109,19 @@ def test_a_persons_own_locale_and_configuration_do_not_reach_the_deployment(name
     assert play(Runner(), paths, [str(tmp_path / "play.yml")]) == 1
 
 
+def test_ansible_writes_nothing_to_the_home(tmp_path, monkeypatch):
+    """It may be read-only, as where a service runs the deployment."""
+    paths = Paths(Path(__file__).resolve().parents[2], tmp_path, tmp_path)
+    paths.nodes.parent.mkdir(exist_ok=True)
+    paths.nodes.write_text("[]")
+    paths.logs.mkdir()
+    (tmp_path / "home").touch()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("ANSIBLE_HOME", "/none")
+    (tmp_path / "play.yml").write_text(PLAY.format(task="ansible.builtin.debug: {msg: seen}"))
+    assert play(Runner(), paths, [str(tmp_path / "play.yml")]) == 1
+
+
 def test_a_persons_shell_does_not_keep_ansible_from_checking_host_keys(tmp_path, monkeypatch):
     """SSH takes the first value that it meets, and Ansible puts this one before ours."""
     paths = Paths(Path(__file__).resolve().parents[2], tmp_path, tmp_path)

@@ -109,4 +109,5 @@ def test_a_persons_own_settings_of_ansible_do_not_reach_set_up(setup, tmp_path):
     setup(ANSIBLE_CONFIG="/home/me/.ansible.cfg", ANSIBLE_BECOME_ASK_PASS="true")
     told = [line for line in (tmp_path / "environment").read_text().splitlines() if line.startswith("ANSIBLE_")]
     assert f"ANSIBLE_CONFIG={tmp_path}/ansible/ansible.cfg" in told
+    assert f"ANSIBLE_HOME={tmp_path}/state/local/ansible" in told, "the home may be read-only"
     assert not [line for line in told if "BECOME" in line]

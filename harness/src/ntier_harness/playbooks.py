@@ -74,6 +74,7 @@ def play(runner: Runner, paths: Paths, names: Sequence[str], on_task: Callable[[
     env: dict[str, str | None] = {name: None for name in os.environ if name.startswith("ANSIBLE_")}
     env |= {"ANSIBLE_STDOUT_CALLBACK": "ansible.posix.jsonl", "ANSIBLE_NOCOLOR": "1", "NTIER_STATE": str(paths.state)}
     env["ANSIBLE_CONFIG"] = str(paths.root / "ansible" / "ansible.cfg")  # not the person's own
+    env["ANSIBLE_HOME"] = str(paths.place / "ansible")  # a home that may not be written is no obstacle
     env["LC_ALL"] = "C.UTF-8"  # Ansible ends at once in a locale that is not UTF-8 or does not exist
     shared = paths.root / "ansible" / "roles"
     env["ANSIBLE_ROLES_PATH"] = ":".join(str(folder) for folder in (roles, shared) if folder)

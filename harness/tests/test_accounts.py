@@ -100,6 +100,7 @@ def test_a_provider_that_does_not_answer_says_nothing_of_machines(tmp_path, monk
     node = Node(name="web1", tier="web", index=1, role="web", address="10.98.1.1", node_type="normal")
     paths.nodes.write_text(json.dumps([node.model_dump()]))
     lab = Lab(runner, paths, make_target("hcloud", runner, paths, None), QuietScreen())
+    assert lab.target.owner, "who made nodes has a name"
     node_commands.status(lab, as_json=False)
     said = capsys.readouterr().out.splitlines()
     assert said[0].split()[:3] == ["web1", "10.98.1.1", "unknown"]
@@ -244,8 +245,8 @@ def test_a_provider_that_does_not_answer_is_an_error(fake, variable, monkeypatch
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("clouds: [", "openstack: OS_CLOUD=lab names a cloud of a clouds.yaml, and none can be read as YAML"),
-        (None, "openstack: OS_CLOUD=lab names a cloud of a clouds.yaml, and none can be read as YAML"),
+        ("clouds: [", "openstack: OS_CLOUD=lab names a cloud of a clouds.yaml, and no clouds.yaml was found"),
+        (None, "openstack: OS_CLOUD=lab names a cloud of a clouds.yaml, and no clouds.yaml was found"),
         ("clouds: [lab]", "clouds.yaml has not the form of a clouds.yaml ("),
     ],
 )

@@ -44,8 +44,8 @@ STATUS = {"ACTIVE": "running", "SHUTOFF": "off", "BUILD": "starting", "DELETED":
 WHO = ("OS_APPLICATION_CREDENTIAL_ID", "OS_APPLICATION_CREDENTIAL_NAME", "OS_USERNAME", "OS_USER_ID", "OS_TOKEN")
 
 NO_FILE = (
-    "OS_CLOUD={} names a cloud of a clouds.yaml, and none can be read as YAML; it may be here, in ~/.config/openstack "
-    "(of the user that runs ntier), in /etc/openstack, or where OS_CLIENT_CONFIG_FILE says"
+    "OS_CLOUD={} names a cloud of a clouds.yaml, and no clouds.yaml was found, or none that is YAML; it may be here, "
+    "in ~/.config/openstack (of the user that runs ntier), in /etc/openstack, or where OS_CLIENT_CONFIG_FILE says"
 )
 
 

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import re
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ntier_analysis.contracts.nodes import Node
 from ntier_harness import node_commands, stolen
+from ntier_harness.doctor import jdk
 from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.paths import Paths
@@ -53,9 +55,27 @@ def test_what_a_host_says_wins_over_what_the_file_says(inventory, tmp_path):
     assert second.access.as_root("id -u") == "id -u"
 
 
+def test_a_key_without_a_value_says_nothing(inventory, tmp_path):
+    """Written `user:`, as a line of which only the value was taken out."""
+    (tmp_path / "key").touch()
+    keys = ("ssh", "user", "port", "key_file", "tiers", "node_type", "i_may_load_this_public_address")
+    host = "".join(f"  {key}:\n" for key in keys)
+    read = inventory(f"user: debian\nport: 2222\nkey_file: key\nhosts:\n- address: 10.0.0.1\n{host}")
+    assert read.hosts == inventory("user: debian\nport: 2222\nkey_file: key\nhosts:\n- address: 10.0.0.1\n").hosts
+    (host,) = read.hosts
+    assert (host.access.destination, host.access.port) == ("debian@10.0.0.1", 2222)
+    empty = "known_hosts:\napt_sources: {db: }\nuser:\nport:\nkey_file:\nhosts:\n- address: 10.0.0.1\n"
+    assert inventory(empty).hosts == inventory("hosts:\n- address: 10.0.0.1\n").hosts
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
+        ("hosts:\n- {address: 10.0.0.1, user: ''}", "user: '' is not the name of a user"),
+        (
+            "hosts:\n- {address: 10.0.0.1, address_is_translated: 1}",
+            "address_is_translated: 1: allowed are true, false",
+        ),
         ("hosts: []", "hosts: expected a list of hosts"),
         ("nodes: []", "nodes is unknown; allowed are hosts, known_hosts, apt_sources, user, port, key_file"),
         ("hosts:\n- adress: 10.0.0.1", "host 1: adress is unknown; allowed are address"),
@@ -211,7 +231,11 @@ def test_a_machine_that_became_another_deployments_is_left_alone(tmp_path, monke
     nodes = [Node(name=n, tier=n[:-1], index=1, role="r", address=f"192.0.2.{i}", node_type="normal")
              for i, n in enumerate(("web1", "db1"), 1)]  # fmt: skip
     owners, freed = {"web1": target.owner, "db1": "other-1"}, []
-    monkeypatch.setattr(Nodes, "call", lambda _, node, _command, **__: Done([], 0, f"{owners[node.name]}\n", ""))
+
+    def call(_nodes, node: Node, command: str, **_options) -> Done:
+        return Done([], 0, ("owner=" if command == hosts.WHOSE else "") + f"{owners[node.name]}\n", "")
+
+    monkeypatch.setattr(Nodes, "call", call)
     monkeypatch.setattr(hosts, "play", lambda *_args, limit, **_: freed.extend(limit))
     monkeypatch.setattr(target, "_nodes", lambda: nodes)
     monkeypatch.setattr(target._terraform, "destroy", lambda _log: None)
@@ -229,8 +253,17 @@ def test_java_that_cannot_build_is_not_enough(spec, tmp_path, monkeypatch):
     monkeypatch.setattr(Runner, "run", lambda _, argv, **__: Done(argv, 0, "workloads\n", ""))  # is to be built
     target = Hosts(Runner(), Paths(tmp_path, tmp_path, tmp_path, "hosts"), None)
     monkeypatch.setattr(target, "assignment", lambda _: {})
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(RequestError, match=r"^hosts: javac is missing here; apt-get install default-jdk-headless$"):
         target.check(spec(target="hosts"))
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/javac").write_text("#!/bin/sh\necho javac 25.0.1\n")
+    (tmp_path / "bin/javac").chmod(0o755)
+    target.check(spec(target="hosts"))  # Maven takes it from there
+    lab = Lab(Runner(), target.paths, target, QuietScreen())
+    monkeypatch.setattr("ntier_harness.doctor.first_line", lambda _, argv: f"{Path(argv[0]).name} 25.0.1")
+    assert (jdk(lab, here=False).level, jdk(lab, here=False).detail) == ("ok", "javac 25")
 
 
 def test_no_machine_is_given_up_for_what_cannot_be_made(spec, tmp_path, monkeypatch):
@@ -253,17 +286,31 @@ def test_no_machine_is_given_up_for_what_cannot_be_made(spec, tmp_path, monkeypa
         target.up(spec(target="hosts"), tmp_path / "log")
 
 
-def test_a_shell_that_prints_since_makes_no_machine_anothers(tmp_path, monkeypatch):
-    """Else down would leave there what we made, for nobody."""
+@pytest.mark.parametrize("noise", ["", "Welcome to pc1!\n"])
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_shell_that_prints_since_makes_no_machine_anothers(tmp_path, monkeypatch, ours: bool, noise: str):
+    """Else down would leave there what we made, for nobody. So it would where an installation anew took the owner's
+    file."""
     (tmp_path / "hosts").mkdir()
     target = Hosts(Runner(), Paths(tmp_path, tmp_path, tmp_path, "hosts"), None)
     node, freed = Node(name="web1", tier="web", index=1, role="r", address="192.0.2.1", node_type="normal"), []
-    monkeypatch.setattr(Nodes, "call", lambda *_, **__: Done([], 0, f"Welcome to pc1!\n{target.owner}\n", ""))
+    (tmp_path / "owner").write_text(target.owner * ours)
+
+    def call(_nodes, _node, command: str, **_options) -> Done:
+        command = command.replace(hosts.OWNER_FILES[0], str(tmp_path / "owner"))
+        return Done([], 0, noise + subprocess.run(["sh", "-c", command], capture_output=True, text=True).stdout, "")
+
+    monkeypatch.setattr(Nodes, "call", call)
     monkeypatch.setattr(hosts, "play", lambda *_args, limit, **_: freed.extend(limit))
     monkeypatch.setattr(target, "_nodes", lambda: [node])
     monkeypatch.setattr(target._terraform, "destroy", lambda _log: None)
+    monkeypatch.setattr(hosts, "FORGET_ANSIBLE", "true")
     assert target.present(node)
-    target.stay()
+    if ours:
+        target.stay()
+    else:
+        with pytest.raises(RequestError, match=r"web1 \(192.0.2.1\) belongs to nobody, not to this deployment"):
+            target.stay()
     target.down(tmp_path / "log")
     assert freed == ["web1"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -171,6 +172,7 @@ def test_a_machine_that_is_there_twice_is_named():
         (host("10.0.0.9"), ("10.0.0.1",), False),  # it came in by this address, so that one is translated on the way
         (host("8.8.4.4", "pc1"), ("10.0.0.1",), False),  # as a cloud's public addresses are
         (host("10.0.0.9", "pc1"), (), False),  # not known
+        (dataclasses.replace(host("10.0.0.9", "pc1"), translated=True), ("10.0.0.1",), False),  # a floating address
     ],
 )
 def test_an_address_that_the_machine_does_not_have_is_refused(host, addresses, is_wrong):

@@ -108,7 +108,7 @@ def programs(lab: Lab) -> list[Finding]:
 def jdk(lab: Lab, here: bool) -> Finding:
     """Set-up brings it where there is none. For machines elsewhere it is needed only by systems with parts in Java."""
     mend = "apt-get install default-jdk-headless"
-    javac = shutil.which("javac")
+    javac = machine.javac()
     if not javac:
         mend = "make setup" if here else f"{mend} (for JMeter, and for parts in Java)"
         return Finding("jdk", "warn", "missing", mend)

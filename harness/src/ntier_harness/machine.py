@@ -21,6 +21,12 @@ INSTEAD = (
 )
 
 
+def javac() -> str | None:
+    """The Java compiler that Maven takes: of JAVA_HOME, else of the path."""
+    home = os.environ.get("JAVA_HOME")
+    return (shutil.which("javac", path=f"{home}/bin") if home else None) or shutil.which("javac")
+
+
 def is_linux() -> bool:
     """With /proc: what carries nodes."""
     return (PROC / "stat").exists()

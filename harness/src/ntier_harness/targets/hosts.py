@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ntier_analysis.contracts.files import read_json
 from ntier_analysis.contracts.nodes import Node, read_nodes
 
-from ntier_harness import durable, existing, tables
+from ntier_harness import durable, existing, machine, tables
 from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.paths import Paths, nearest
 from ntier_harness.playbooks import play
@@ -41,7 +41,7 @@ FORGET_ANSIBLE = """for home in /root $(getent passwd "$SUDO_USER" | cut -d: -f6
 done 2>/dev/null; true"""
 OWNER_FILES = (OWNER_FILE, existing.OWNER_FILE)
 """Of a machine on which a system is deployed, and of one where it runs already."""
-WHOSE = existing.whose(*OWNER_FILES)
+WHOSE = f'echo "owner=$({existing.whose(*OWNER_FILES)})"'
 
 
 class Hosts(Free):
@@ -104,7 +104,7 @@ class Hosts(Free):
         else:
             made = not existing.make_parts(self.paths, spec) or self.paths.jmeter.exists()
         for name in ("ssh",) if made else PACKAGES:
-            if not self.runner.has(name):
+            if not self.runner.has(name) and not (name == "javac" and machine.javac()):
                 raise RequestError(f"hosts: {name} is missing here; apt-get install {PACKAGES[name]}")
 
     def demand(self, _spec: Spec) -> dict[str, Any]:
@@ -412,9 +412,9 @@ class Hosts(Free):
 
 
 def owner_on(connected: Nodes, node: Node, timeout: float = 60) -> str:
-    """Whose the machine is; empty: nobody's. The last line says it: since `up` its shell may have begun to print one
-    before each answer. Raises WorkError."""
-    return connected.call(node, WHOSE, timeout=timeout).out.strip().rpartition("\n")[2]
+    """Whose the machine is; empty: nobody's. Since `up` its shell may have begun to print beside each answer. Raises
+    WorkError."""
+    return connected.call(node, WHOSE, timeout=timeout).out.rpartition("owner=")[2].partition("\n")[0].strip()
 
 
 def expected(spec: Spec, tier: str) -> Expected:

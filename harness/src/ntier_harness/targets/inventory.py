@@ -15,7 +15,15 @@ from ntier_harness.ssh import Access, check_path
 NODE_TYPES = ("normal", "low_cost", CLIENT)  # of terraform/modules/topology
 USER_KNOWN_HOSTS = "~/.ssh/known_hosts"
 ACCESS_KEYS = ("user", "port", "key_file")
-HOST_KEYS = ("address", "ssh", *ACCESS_KEYS, "tiers", "node_type", "i_may_load_this_public_address")
+HOST_KEYS = (
+    "address",
+    "ssh",
+    *ACCESS_KEYS,
+    "tiers",
+    "node_type",
+    "i_may_load_this_public_address",
+    "address_is_translated",
+)
 FILE_KEYS = ("hosts", "known_hosts", "apt_sources", *ACCESS_KEYS)
 PUBLIC = (
     "an address of the Internet, where no load is sent; if the machine is yours, or you have its owner's leave, say "
@@ -26,13 +34,15 @@ PUBLIC = (
 @dataclass(frozen=True)
 class Host:
     """A machine of the inventory. `address`: in the experiment's network; `access`: how SSH reaches it, maybe by
-    another address. `tiers`, `node_type`: what it may become; empty and None: anything."""
+    another address. `tiers`, `node_type`: what it may become; empty and None: anything. `translated`: the machine
+    does not have the address itself, but what is sent there reaches it."""
 
     address: str
     access: Access
     tiers: tuple[str, ...] = ()
     node_type: str | None = None
     public_load: bool = False
+    translated: bool = False
 
     @property
     def is_private(self) -> bool:
@@ -60,7 +70,7 @@ def read_inventory(file: Path, tiers: tuple[str, ...]) -> Inventory:
         data, _ = read_yaml(file)
     except RequestError as error:
         raise RequestError(f"hosts: {error}") from None
-    _only(place, data, FILE_KEYS)
+    data = _only(place, data, FILE_KEYS)
     listed = data.get("hosts")
     if not isinstance(listed, list) or not listed:
         raise RequestError(f"{place}: hosts: expected a list of hosts")
@@ -79,12 +89,14 @@ def read_inventory(file: Path, tiers: tuple[str, ...]) -> Inventory:
     return Inventory(file, hosts, _apt_sources(place, tiers, data.get("apt_sources") or {}))
 
 
-def _only(place: str, data: Any, allowed: tuple[str, ...]) -> None:
+def _only(place: str, data: Any, allowed: tuple[str, ...]) -> dict[str, Any]:
+    """Without the keys that have no value: they say nothing. Raises RequestError for a key that is not allowed."""
     if not isinstance(data, dict):
         raise RequestError(f"{place}: expected keys and values; allowed are {', '.join(allowed)}")
     unknown = [str(k) for k in data if k not in allowed]
     if unknown:
         raise RequestError(f"{place}: {unknown[0]} is unknown; allowed are {', '.join(allowed)}")
+    return {k: value for k, value in data.items() if value is not None}
 
 
 def _path(place: str, file: Path, text: Any) -> str:
@@ -95,29 +107,36 @@ def _path(place: str, file: Path, text: Any) -> str:
 
 
 def _host(place: str, file: Path, known: tuple[str, ...], usual: dict[str, Any], known_hosts: str, data: Any) -> Host:
-    _only(place, data, HOST_KEYS)
+    data = _only(place, data, HOST_KEYS)
     address = _address(place, data.get("address"))
     place = f"{place} ({address})"
-    tiers, node_type, public = data.get("tiers", []), data.get("node_type"), data.get("i_may_load_this_public_address")
+    tiers, node_type = data.get("tiers", []), data.get("node_type")
+    public, translated = (
+        _flag(place, data, key) for key in ("i_may_load_this_public_address", "address_is_translated")
+    )
     if not isinstance(tiers, list) or any(t not in known for t in tiers):
         raise RequestError(f"{place}: tiers: {tiers!r}: expected a list of {', '.join(known)}")
     if node_type not in (None, *NODE_TYPES):
         raise RequestError(f"{place}: node_type: {node_type!r}: allowed are {', '.join(NODE_TYPES)}")
-    if public not in (None, True, False):
-        raise RequestError(f"{place}: i_may_load_this_public_address: {public!r}: allowed are true, false")
     fields = usual | {k: data[k] for k in ACCESS_KEYS if k in data}
     port = fields.get("port", 22)
     if not isinstance(port, int) or isinstance(port, bool) or not 1 <= port <= 65535:
         raise RequestError(f"{place}: port: {port!r}: allowed are 1..65535")
-    host, user = str(data.get("ssh") or address), str(fields.get("user") or "root")
+    host, user = str(data.get("ssh", address)), str(fields.get("user", "root"))
     for key, text in (("ssh", host), ("user", user)):
         if not text or text.startswith("-") or not all(c.isalnum() or c in ".-_:" for c in text):
             raise RequestError(f"{place}: {key}: {text!r} is not the name of a {'machine' if key == 'ssh' else 'user'}")
     key = fields.get("key_file")
-    key_file = _path(f"{place}: key_file", file, key) if key else None
+    key_file = None if key is None else _path(f"{place}: key_file", file, key)
     if key_file and not Path(key_file).is_file():
         raise RequestError(f"{place}: key_file: {key_file} does not exist")
-    return Host(address, Access(host, known_hosts, user, port, key_file), tuple(tiers), node_type, bool(public))
+    return Host(address, Access(host, known_hosts, user, port, key_file), tuple(tiers), node_type, public, translated)
+
+
+def _flag(place: str, data: dict[str, Any], key: str) -> bool:
+    if not isinstance(value := data.get(key, False), bool):
+        raise RequestError(f"{place}: {key}: {value!r}: allowed are true, false")
+    return value
 
 
 def _address(place: str, text: Any) -> str:
@@ -133,7 +152,7 @@ def _address(place: str, text: Any) -> str:
 
 
 def _apt_sources(place: str, tiers: tuple[str, ...], data: Any) -> dict[str, list[str]]:
-    _only(f"{place}: apt_sources", data, tiers)
+    data = _only(f"{place}: apt_sources", data, tiers)
     for tier, lines in data.items():
         if not isinstance(lines, list) or not all(isinstance(line, str) and line.startswith("deb ") for line in lines):
             raise RequestError(f"{place}: apt_sources: {tier}: expected a list of lines 'deb URI SUITE COMPONENT'")

@@ -159,7 +159,7 @@ def survey(runner: Runner, paths: Paths, name: str, access: Access, owner: str, 
         noise = done.out[: first.start()].strip()[:80]
         raise RequestError(
             f"{place}: its shell prints {noise!r} before each answer, and would spoil it; let it print for people "
-            "only, as with [ -t 1 ] && in its ~/.bashrc"
+            "only: begin its ~/.bashrc with the line  [ -t 1 ] || return"
         )
     said = dict(line.split("=", 1) for line in done.out.splitlines() if "=" in line)
     try:
@@ -183,7 +183,8 @@ def survey(runner: Runner, paths: Paths, name: str, access: Access, owner: str, 
 def mistaken(hosts: dict[str, Host], surveys: dict[str, Survey]) -> list[str]:
     """A line for each machine that is not what the inventory says: one that is there twice, by two addresses, so that
     two nodes would share it; and one without the address that load and services would go to, which may be a stranger's.
-    An address of the Internet may be translated on the way, and so may one by which SSH itself reaches the machine."""
+    An address of the Internet may be translated on the way, and so may one by which SSH itself reaches the machine, or
+    of which the inventory says so."""
     wrong: list[str] = []
     seen: dict[tuple[str, tuple[str, ...]], str] = {}
     for name, host in hosts.items():
@@ -195,10 +196,13 @@ def mistaken(hosts: dict[str, Host], surveys: dict[str, Survey]) -> list[str]:
                 f"{place}: is the same machine as {twin} ({hosts[twin].access.destination}); each host becomes one "
                 "node, so name each machine once"
             )
-        elif addresses and host.is_private and host.address not in (host.access.host, *addresses):
+        elif (
+            addresses and host.is_private and not host.translated and host.address not in (host.access.host, *addresses)
+        ):
             wrong.append(
                 f"{place}: address: {host.address} is none of its addresses ({', '.join(addresses)}), so load would go "
-                "to another machine; correct address or ssh. If SSH reaches it by that address, leave out ssh"
+                "to another machine; correct address or ssh. If SSH reaches it by that address, leave out ssh; if the "
+                "address is translated on the way, as a floating one is, say address_is_translated: true for it"
             )
     return wrong
 

@@ -234,6 +234,38 @@ def test_no_load_is_tried_beside_one_that_gave_no_valid_trial():
     assert (users, last.reason) == ([1000, 1300, 1500], "no room")
 
 
+def refused(*reasons_of_loads):
+    """Trials of these users, none of them valid, with the reasons."""
+    made = ((trial(DB, users, 1, SCALE), reasons) for users, reasons in reasons_of_loads)
+    return [replace(t, load=replace(t.load, valid=False, invalid_reasons=reasons)) for t, reasons in made]
+
+
+def test_a_search_ends_where_the_machine_beneath_is_full_at_the_lowest_loads():
+    """It went on with 1.3 times as many users each, which ask for more of the machine."""
+    assert next_step(refused((1000, "host_saturated")), GOAL, SCALE).users == 1300, "other work may have passed"
+    full = refused((1000, "host_saturated"), (1300, "late, host_saturated"))
+    last = next_step(full, GOAL, SCALE)
+    assert (last.users, last.reason) == (None, "host full")
+    assert "full at 1000 and 1300 users already, the lowest loads; measure on a larger machine" in last.why
+    assert "--attempts" in last.why, "a load without attempts left is not repeated"
+    # mended, and repeated with more attempts: the search goes on
+    assert next_step([trial(DB, 1000, 1, SCALE), full[1]], GOAL, SCALE).users is not None
+
+
+@pytest.mark.parametrize(
+    "trials",
+    [
+        refused((1000, "host_saturated"), (1300, "late")),
+        refused((1000, "host_saturated"), (1300, "host_saturated"), (1300, "late")),
+        refused((5000, "host_saturated"), (9000, "host_saturated")),
+        refused((1000, "late"), (1300, "host_saturated"), (1700, "host_saturated")),
+    ],
+)
+def test_a_search_goes_on_where_the_lowest_loads_were_refused_for_something_else(trials):
+    """Also where a grid tried higher loads alone."""
+    assert next_step(trials, GOAL, SCALE).users is not None
+
+
 def test_loads_that_are_too_high_to_be_measured_are_approached_from_below():
     """Six loads went to one spot, 50 users apart."""
     found, users, last = search(DB, spoil=range(4000, 13001))

@@ -52,7 +52,7 @@ def advice(result: SweepVerdict, valid: list[TrialData], members: list[TrialData
     invalid = [load for load, _ in result.trials if not load.valid]
     if not valid:
         again = ["repeat the sweep: no trial is valid; the reasons are listed"]
-        return again if not any(map(_host_full, invalid)) else _again(invalid)[:MOST]
+        return again if not any(map(host_full, invalid)) else _again(invalid)[:MOST]
     # nothing limits as far as loads are valid, and higher ones were asked for
     free = all(v.verdict == "none" for load, v in result.trials if load.valid)
     unseen = result.verdict == "unknown" and bool(invalid) and free
@@ -68,7 +68,7 @@ def advice(result: SweepVerdict, valid: list[TrialData], members: list[TrialData
 
 def _again(invalid: list[Load]) -> list[str]:
     """What to do about trials that were refused."""
-    full, others = ([t for t in invalid if _host_full(t) == so] for so in (True, False))
+    full, others = ([t for t in invalid if host_full(t) == so] for so in (True, False))
     texts = [f"repeat {_names(others)}: invalid"] if others else []
     if full:
         texts.append(
@@ -78,7 +78,8 @@ def _again(invalid: list[Load]) -> list[str]:
     return texts
 
 
-def _host_full(load: Load) -> bool:
+def host_full(load: Load) -> bool:
+    """Whether the machine beneath the nodes was full in this trial, which was refused for it."""
     return HOST_FULL in load.invalid_reasons.split(", ")
 
 

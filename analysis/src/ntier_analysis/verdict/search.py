@@ -8,6 +8,7 @@ The rule, stated before any trial runs (which makes the looks fixed ones):
 3. From the first limited load on the measured throughput says where the knee is. Further loads are spread over the
    plateau, first far from those that are there.
    A load that gave no valid trial is not tried again close by; while nothing limits, the search then goes halfway back.
+   It ends where the machine beneath the nodes was full at the lowest loads: higher ones ask for more of it.
 4. It looks whether to stop only when the plateau has MIN_PLATEAU loads, and after each further one: it stops when the
    half-width of the pooled interval is at most the stated precision, or when `most` loads were tried. With fewer on
    the plateau, where a maximum is a lower bound only, it goes on up to `most_if_few` loads.
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ntier_analysis.statistics.laws import MIN_PLATEAU, knee_users
+from ntier_analysis.verdict.advice import host_full
 from ntier_analysis.verdict.base import base_response
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.demands import full_everywhere, limits_of_all, passing_on
@@ -49,6 +51,9 @@ BLIND = 2.0
 """The same if no demand is known."""
 ELSEWHERE = 1.3
 """Factor from a lowest load that gave no valid trial to the next one: what made it invalid may well do so beside it."""
+HOST_FULL_AT = 2
+"""Lowest loads at which the machine beneath was full, from which on none above them is tried: one alone may have met
+other work of that machine."""
 PROMISED = 1.15
 """The utilization law promises this many times the throughput found: a hidden limit, or one that only seems so."""
 
@@ -98,6 +103,8 @@ def next_step(trials: list[TrialData], goal: Goal, scale: float = 1.0, idle: dic
     judged = judge_sweep("", "", valid, scale)
     if _enough(judged, goal):
         return Step(None, _precise(judged, goal), "precise")
+    if not valid and (full := _host_full(trials, goal)):
+        return full
     if len(tried) >= (goal.most if _has_plateau(judged) else max(goal.most, goal.most_if_few)):
         return Step(None, f"{counted(len(tried), 'load')} tried, as many as were allowed", "budget")
     if not valid:
@@ -129,6 +136,20 @@ def _precise(judged: SweepVerdict, goal: Goal) -> str:
         f"the maximum is known to +-{100 * half_width(judged):.1f} % from {counted(loads, 'load')} beyond the knee; "
         f"+-{100 * goal.precision:g} % were asked for"
     )
+
+
+def _host_full(trials: list[TrialData], goal: Goal) -> Step | None:
+    """Stops if the machine beneath was full in all trials of the lowest loads, none of which is valid."""
+    lowest = sorted({t.load.users for t in trials})[:HOST_FULL_AT]
+    full = all(host_full(t.load) for t in trials if t.load.users in lowest)
+    if len(lowest) < HOST_FULL_AT or lowest[0] > goal.lowest or not full:
+        return None
+    at = " and ".join(map(str, lowest))
+    text = (
+        f"the machine beneath the nodes was full at {at} users already, the lowest loads; measure on a larger machine, "
+        "at a smaller scale, or end what else runs there; the same sweep repeats these loads with more --attempts only"
+    )
+    return Step(None, text, "host full")
 
 
 def _first(tried: set[int], goal: Goal) -> Step:

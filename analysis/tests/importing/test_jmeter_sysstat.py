@@ -298,6 +298,15 @@ def test_a_jtl_that_does_not_fit_does_not_count(raw, tmp_path, change, reason):
     assert reason in trial["invalid_reasons"]
 
 
+def test_each_run_of_a_list_may_have_a_load_model_of_its_own(tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text("k6,load_model\na.csv,open\nb.csv,\n")
+    assert [run.load_model for run in read_list(path, Run(load_model="closed"))] == ["open", "closed"]
+    path.write_text("k6,load_model\na.csv,Open\n")
+    with pytest.raises(DataError, match=r"runs\.csv:2: load_model is 'Open', expected closed, open or work"):
+        read_list(path, Run())
+
+
 def test_a_list_of_runs(raw, tmp_path):
     lines = ["jtl,sa,users"]
     for users in (300, 500, 900):

@@ -364,6 +364,23 @@ def test_k6_users_who_wait_for_arrivals_are_no_users(scrapes, tmp_path, rate, vu
     assert read_table(tmp_path / "store", "trials")["load_model"].tolist() == ["open"]
 
 
+def test_users_whom_k6_paces_think_as_long_as_it_makes_them_wait(scrapes, tmp_path):
+    """minIterationDuration of 1 s: k6 waits after the iteration whose length it writes (50 ms, and a sleep as long)."""
+    rows = [load_files.K6_HEADER, *(f"vus,{1790000000 + n},20,,,," for n in range(60))]
+    for n in range(60 * 20):
+        t = 1790000000100 + 50 * n
+        rows += [f"{metric},{t},{ms},,true,Home,200" for metric, ms in
+                 (("http_req_duration", 50), ("http_req_blocked", 0), ("iteration_duration", 100))]  # fmt: skip
+    (tmp_path / "k6.csv").write_text("\n".join([*rows, ""]))
+    run = Run(k6=(tmp_path / "k6.csv",), prometheus=str(scrapes), topology="1/1/1/1M")
+    with pytest.raises(DataError, match=r"else --load-model work, or closed \(minIterationDuration .* --think-time"):
+        import_runs([run], tmp_path / "store")
+    import_runs([replace(run, load_model="closed", notices=[])], tmp_path / "store")
+    trials = read_table(tmp_path / "store", "trials")
+    assert trials["think_time_s"].tolist() == pytest.approx([0.95], rel=0.02)
+    assert "N/X - R" in trials["not_validated"].iloc[0]
+
+
 def test_tests_of_one_load_each_are_one_sweep(scrapes, tmp_path):
     """Each measures its own think time, which differs a little."""
     whole = load_files.k6_csv(tmp_path / "all.csv").read_text().splitlines()

@@ -66,7 +66,7 @@ def load_of(run: Run) -> Load:
         return Load(None, users, sums[0][1].totals, sums[0][1].think_s, tuple(told), str(paths[0]))
     # of each request, so a client counts as often as it asked
     weights = [max(1, len(part.requests)) for _, part in requests]
-    think = float(np.average([part.think_s for _, part in requests], weights=weights))
+    think = float(np.average([_think_s(part) for _, part in requests], weights=weights))
     parts = [part.requests.assign(client=f"client{n}") for n, (_, part) in enumerate(requests, start=1)]
     done = pd.concat(parts, ignore_index=True).sort_values("t_s", kind="stable", ignore_index=True)
     done["bytes"] = done["bytes"].round().astype("Int64")
@@ -119,8 +119,14 @@ def _refuse_idle(run: Run, files: list[tuple[Path, Generated]]) -> None:
         if not run.load_model and part.idle > IDLE:
             raise DataError(
                 f"{path}: its users were in no iteration for {100 * part.idle:.0f} % of their time, as if requests "
-                "came at a rate: then give --load-model open, and --loads or --users; else --load-model closed or work"
+                "came at a rate: then give --load-model open, and --loads or --users; else --load-model work, or "
+                "closed (minIterationDuration is a wait, too), perhaps with --think-time"
             )
+
+
+def _think_s(part: Generated) -> float:
+    """NaN where users waited outside their iterations, too: a pause of which the file has no length."""
+    return part.think_s if part.idle <= IDLE else float("nan")
 
 
 def _refuse_same(files: list[tuple[Path, pd.DataFrame]]) -> None:

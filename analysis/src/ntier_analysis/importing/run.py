@@ -63,10 +63,10 @@ class Run:
 
 def read_list(path: Path, common: Run) -> list[Run]:
     """A CSV file with a line per run: jtl (or k6, locust, gatling), sa (several joined by `;`, paths from the file's
-    folder) and any of users, topology, sweep, trial, rep, ramp_up_s, ramp_down_s, think_time_s; what is
+    folder) and any of users, topology, sweep, trial, rep, ramp_up_s, ramp_down_s, think_time_s, load_model; what is
     left out is as in `common`."""
     kinds = dict.fromkeys(WHOLE, int) | dict.fromkeys(NOT_NEGATIVE, float)
-    allowed = ["jtl", "k6", "locust", "gatling", "sa", "topology", "sweep", "trial", *kinds]
+    allowed = ["jtl", "k6", "locust", "gatling", "sa", "topology", "sweep", "trial", "load_model", *kinds]
     try:
         rows = list(csv.DictReader(read_text(path).splitlines(), skipinitialspace=True, strict=True))
     except csv.Error as error:
@@ -99,6 +99,8 @@ def read_list(path: Path, common: Run) -> list[Run]:
 
 def _expected(name: str, value: float | str | None) -> str:
     """What is allowed, if this is not."""
+    if name == "load_model" and value not in ("", *(m.value for m in LoadModel)):
+        return "closed, open or work"
     if name in WHOLE and not (value is None or 1 <= float(value) < MOST):
         return f"a whole number from 1, below {MOST:,}"
     if name in NOT_NEGATIVE and not (value is None or 0 <= float(value) < np.inf):
@@ -122,8 +124,8 @@ def check_request(run: Run) -> None:
         raise DataError("no sysstat file: give --sa NODE=FILE[:TIER] for each node (or --prometheus URL or FILE)")
     if run.loads is not None and (run.users or run.trial):
         raise DataError(f"{run.loads}: names users and trials; --users (and trial of --runs) cannot be given with it")
-    if run.load_model not in ("", *(m.value for m in LoadModel)):
-        raise DataError(f"--load-model is {run.load_model!r}, allowed are closed, open and work")
+    if expected := _expected("load_model", run.load_model):
+        raise DataError(f"--load-model is {run.load_model!r}, expected {expected}")
     of_their_own = any(f.tier not in (*TIERS, *NO_SERVERS) for f in (*run.sa, *run.node)) or run.prometheus
     if not run.topology or not (of_their_own or _TOPOLOGY.fullmatch(run.topology)):
         raise DataError(f"topology {run.topology!r}: expected numbers of nodes per tier, for example 1/2/1/2M")

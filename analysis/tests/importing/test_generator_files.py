@@ -232,6 +232,15 @@ def test_gatlings_text_and_binary_say_the_same(tmp_path):
     assert any("Gatling '3.16.0' has the form of those up to 3.15" in note for note in gatling(log).notes)
 
 
+def test_a_packed_log_that_is_cut_names_the_byte_of_the_unpacked_one(tmp_path):
+    begin = 1790000000000
+    lines = [f"RUN\tSteps\tsteps\t{begin}\t \t3.15.1", f"REQUEST\t\tHome\t{begin}\t{begin + 9}\tOK\t "]
+    kept, packed = len(load_files.binary_log(lines[:1])), tmp_path / "simulation.log.gz"
+    packed.write_bytes(gzip.compress(load_files.binary_log(lines)[:-1]))
+    with pytest.raises(DataError, match=f"byte {kept} of the unpacked file, .* head -c {kept} of the unpacked file$"):
+        gatling(packed)
+
+
 def test_a_binary_log_that_is_cut_or_wrong_names_the_byte(tmp_path):
     """Each cut either falls between two records, or is refused with the length of what is whole."""
     begin = 1790000000000
@@ -246,6 +255,7 @@ def test_a_binary_log_that_is_cut_or_wrong_names_the_byte(tmp_path):
             assert len(gatling(log).requests) == 1
         else:
             said = "no requests" if n == shorter[0] else f"begins at byte {kept}, .* head -c {kept}$"
+            said = said if kept else "ends within its first record, .* nothing of it can be used"
             with pytest.raises(DataError, match=f"simulation.log: .*{said}"):
                 gatling(log)
     for at, byte, said in (
@@ -315,6 +325,33 @@ def test_sums_that_workers_report_are_those_of_the_time_between(tmp_path, every_
     assert np.interp(50, t, sums) == np.interp(30, t, sums)
     assert second.end_s <= 1790000082
     assert any("within 3 s requests ended" in note for note in run.notes) == (every_s == 3)
+
+
+def history(tmp_path, sums):
+    """Read of a history with these sums: {second: requests until then}."""
+    header = "Timestamp,User Count,Name,Total Request Count,Total Failure Count,Total Average Response Time"
+    lines = [f"{1790000000 + t},5,Aggregated,{done},0,{40 if done else 0}" for t, done in sums.items()]
+    (tmp_path / "h.csv").write_text("\n".join([header, *lines, ""]))
+    return locust(tmp_path / "h.csv")
+
+
+def test_workers_that_report_in_different_seconds_are_said_to_be_there(tmp_path):
+    """Two of 10 requests a second each, 3 s from report to report, one of them a second later: the median of the
+    changes is a second, and windows of 10 s read 18 to 21 a second."""
+    run = history(tmp_path, {t: 10 * (t // 3 * 3) + 10 * (max(t - 1, 0) // 3 * 3) for t in range(60)})
+    assert len(run.totals) == 60
+    assert any("perhaps Locust's workers report in different seconds" in note for note in run.notes)
+
+
+def test_no_workers_are_guessed_where_requests_or_lines_are_rare(tmp_path):
+    """One process with 0.4 requests a second at random, and a history of a line each 5 s (CSV_STATS_INTERVAL_SEC)."""
+    ends = np.cumsum(np.random.default_rng(4).exponential(2.5, 200))
+    rare = history(tmp_path, {t: int((ends <= t).sum()) for t in range(400)})
+    assert len(rare.totals) == 400
+    seldom = history(tmp_path, {t: 20 * t for t in range(0, 120, 5)})
+    assert len(seldom.totals) == 24
+    assert any("within 5 s requests ended (a line of the history each 5 s)" in note for note in seldom.notes)
+    assert not any("workers" in note for note in (*rare.notes, *seldom.notes))
 
 
 def test_a_history_whose_sums_fall_is_refused(tmp_path):

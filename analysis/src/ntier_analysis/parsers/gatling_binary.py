@@ -107,14 +107,22 @@ def binary(path: Path) -> Events:
                 _record(log, kind, base, events)
                 begun = log.at
         except _Torn:
-            raise DataError(
-                f"{path}: ends within the record that begins at byte {begun}, as that of a run that was killed; "
-                f"leave it out: head -c {begun}"
-            ) from None
+            raise DataError(f"{path}: ends within {_torn_at(path, begun)}") from None
     told = re.match(r"(\d+)\.(\d+)", version)
     if not told or (int(told[1]), int(told[2])) > SEEN:
         events.notes.append(f"whether the log of Gatling {version[:40]!r} has the form of those up to 3.15")
     return events
+
+
+def _torn_at(path: Path, begun: int) -> str:
+    """In which record, and what to do."""
+    if not begun:
+        return "its first record, which tells when the run began: nothing of it can be used"
+    unpacked = " of the unpacked file" if path.suffix in (".zst", ".gz") else ""
+    return (
+        f"the record that begins at byte {begun}{unpacked}, as that of a run that was killed; leave it out: "
+        f"head -c {begun}{unpacked}"
+    )
 
 
 def _run(log: _Log) -> tuple[int, str]:

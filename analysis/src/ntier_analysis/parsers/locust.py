@@ -25,7 +25,10 @@ ALL = "Aggregated"
 HISTORY = {"Timestamp": "count", "User Count": "whole", "Name": "text", COUNT: "whole", FAILED: "whole", MEAN: "number"}
 REQUESTS = "name, response_time (ms) and one of start_time (its beginning) or timestamp (its completion)"
 HISTORY_S = 1.0
-"""How often Locust writes a line of its history."""
+"""How often Locust writes a line of its history, unless its CSV_STATS_INTERVAL_SEC says otherwise."""
+BETWEEN, REPEATED = 1.5, 0.1
+"""Sums of a line are repeated from so many lines' time without a change on; the share of changes after such a time,
+beyond that of requests at random, from which on the sums do not change when requests end."""
 _GOOD = ("", "none", "null", "false", "0")
 _TRUE, _FALSE = ("true", "1", "yes", "success"), ("false", "0", "no", "failure")
 
@@ -81,29 +84,41 @@ def _history(path: Path) -> Generated:
         "percentiles and stops of the system: Locust's history has sums only",
         "the response time of successes alone: Locust's mean has failed requests in it",
     ]
-    told, every_s = _when_told(totals["t_s"].to_numpy(), totals["done"].to_numpy())
-    if every_s > HISTORY_S:
-        notes.append(
-            f"when within {every_s:g} s requests ended (the sums change so often: Locust's workers report them)"
-        )
+    told, when = _when_told(totals["t_s"].to_numpy(), totals["done"].to_numpy())
+    notes += when
     users = steps(columns["Timestamp"], columns["User Count"])
     known = users["t_s"] <= totals["t_s"].iloc[told[-1]]
     return Generated(None, users[known], totals.iloc[told].reset_index(drop=True), notes=tuple(notes))
 
 
-def _when_told(t_s: np.ndarray, done: np.ndarray) -> tuple[np.ndarray, float]:
-    """Lines between which sums may be interpolated, and how often they change, s. Workers of a distributed test report
-    every 3 s (Locust's WORKER_REPORT_INTERVAL): until then a line repeats the sums of the one above, as if nothing had
-    been done. Where they stay for longer than two reports nothing was."""
-    new = np.flatnonzero(np.diff(done) > 0) + 1
-    every_s = float(np.median(np.diff(t_s[new]))) if len(new) > 2 else HISTORY_S
-    if every_s <= HISTORY_S:
-        return np.arange(len(t_s)), every_s
+def _when_told(t_s: np.ndarray, done: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Lines between which sums may be interpolated, and what is not known of the time between. Workers of a distributed
+    test report every 3 s (Locust's WORKER_REPORT_INTERVAL): until then a line repeats the sums of the one above, as if
+    nothing had been done. Where they stay for longer than two reports nothing was. Workers that report in different
+    seconds cannot be told apart: their sums are left as they are."""
+    line_s = float(np.median(np.diff(t_s)))
+    notes = [f"when within {line_s:g} s requests ended (a line of the history each {line_s:g} s)"]
+    notes = notes if line_s > HISTORY_S else []
+    lines, new = np.arange(len(t_s)), np.flatnonzero(np.diff(done) > 0) + 1
+    if len(new) < 3:
+        return lines, notes
+    gaps = np.diff(t_s[new])
+    per_line = (done[new[-1]] - done[new[0]]) / (t_s[new[-1]] - t_s[new[0]]) * line_s
+    repeated = float((gaps > BETWEEN * line_s).mean())
+    if repeated <= np.exp(-per_line) + REPEATED:  # rare requests leave lines without any, too
+        return lines, notes
+    every_s = float(np.median(gaps))
+    if every_s <= BETWEEN * line_s:
+        return lines, [
+            f"when requests ended, within some seconds ({100 * repeated:.0f} % of the changes of the sums come after "
+            "lines without one: perhaps Locust's workers report in different seconds)"
+        ]
+    told = f"when within {every_s:g} s requests ended (the sums change so often: perhaps Locust's workers report them)"
     before, last = np.append(0, new[:-1]), len(t_s) - 1
     long = t_s[new] - t_s[before] > 2 * every_s
     begins = np.searchsorted(t_s, t_s[new[long]] - every_s, side="right") - 1
     ends = [last] if t_s[last] - t_s[new[-1]] > 2 * every_s else []  # else more was done since than is told
-    return np.unique([0, *begins, *new, *ends]), every_s
+    return np.unique([0, *begins, *new, *ends]), [told]
 
 
 def _requests(path: Path, header: str) -> Generated:

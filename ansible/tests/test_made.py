@@ -1,27 +1,20 @@
-"""What a deployment makes on its owner's machine, and that it goes: the record, the roles' lists, the packet filter."""
+"""What a deployment makes on its owner's machine, and that it goes."""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import jinja2
 import pytest
 import yaml
 
 ROLES = Path(__file__).resolve().parents[1] / "roles"
-OF_SYSTEMS = sorted(ROLES.parents[1].glob("systems/*/roles/*"))
 MADE = ROLES / "machine/files/ntier-made"
-PLACES = ("/etc/", "/opt/", "/usr/", "/var/")
-WRITE = ("copy", "template", "file", "unarchive", "blockinfile", "lineinfile")
 
 
 class Machine:
@@ -296,239 +289,6 @@ def test_an_owners_file_need_not_be_utf_8(machine):
     hosts.write_bytes(b"10.9.9.9 printer # B\xfcro\r\n# BEGIN ntier\n198.18.1.1 web1\n# END ntier\n10.1.1.1 new\r\n")
     machine.made("undo")
     assert hosts.read_bytes() == b"10.9.9.9 printer # B\xfcro\r\n10.1.1.1 new\r\n"
-
-
-# ---- the roles' lists ----------------------------------------------------------------------------------------------
-
-
-def values(task: dict[str, Any]) -> Iterator[str]:
-    """Absolute paths that a task writes to, from its arguments and what it loops over."""
-    for module in WRITE:
-        arguments = task.get(f"ansible.builtin.{module}")
-        if not isinstance(arguments, dict) or arguments.get("state") == "absent":
-            continue
-        text = str(arguments.get("dest", arguments.get("path", "")))
-        if not text.startswith("{{ item"):
-            yield text
-        items = task.get("loop", [])
-        for item in items if isinstance(items, list) else []:
-            for value in item.values() if isinstance(item, dict) else [item]:
-                if isinstance(value, str) and "item" in text:
-                    yield value
-
-
-def tasks(file: Path) -> Iterator[dict[str, Any]]:
-    for task in yaml.safe_load(file.read_text()) or []:
-        yield task
-        yield from task.get("block", [])
-
-
-def of_program(role: Path, spec: dict[str, Any]) -> Iterator[str]:
-    """Paths that the shared role `program` writes to for this one, and its configuration for loading data."""
-    yield from spec.get("files", {})
-    yield from (folder["path"] for folder in spec.get("folders", []))
-    unit, load = f"/etc/systemd/system/{spec.get('unit')}", role / "tasks/load.yml"
-    if (role / "files" / str(spec.get("unit"))).exists():
-        yield unit
-    if (role / "files/service.conf").exists():
-        yield f"{unit}.d/ntier.conf"
-    for task in tasks(load) if load.exists() else []:
-        yield task.get("vars", {}).get("database_load_settings", {}).get("file", "")
-
-
-@pytest.mark.parametrize("role", sorted(path.parent.name for path in ROLES.glob("*/made.yml")))
-def test_a_role_lists_all_that_it_writes(role):
-    files = [*(ROLES / role / "tasks").glob("*.yml")]
-    files += (ROLES / "database/tasks").glob("*.yml") if role in ("mysql", "postgresql") else []
-    assert not unlisted(ROLES / role, files)
-
-
-@pytest.mark.parametrize("role", OF_SYSTEMS, ids=lambda role: role.name)
-def test_a_role_of_a_system_lists_all_that_it_writes(role):
-    assert not unlisted(role, [*role.glob("tasks/*.yml")])
-
-
-def unlisted(role: Path, files: list[Path]) -> set[str]:
-    """What the tasks in `files` write and neither the role's list nor those of the shared roles name."""
-    lists = [role / "made.yml", *(ROLES / name / "made.yml" for name in ("common", "machine", "monitor"))]
-    known = [yaml.safe_load(file.read_text()) for file in lists]
-    listed = {path for made in known for how in ("makes", "replaces", "edits") for path in made.get(how, [])}
-    shared = {path for made in known for path in made.get("shares", [])}  # what is put into them is named itself
-    file = role / "vars/main.yml"
-    variables = yaml.safe_load(file.read_text()) if file.exists() else {}
-    written = {text for file in files for task in tasks(file) for text in values(task)}
-    written |= set(of_program(role, variables.get(f"{role.name}_program", {})))
-    for name, value in variables.items():
-        written = {text.replace(f"{{{{ {name} }}}}", str(value)) for text in written}
-    written = {re.sub(r"/?\{\{.*", "", text) for text in written}
-    ours = {text for text in written if text.startswith(PLACES) and not text.startswith("/etc/ntier")}
-    whole = {"/etc/nftables.conf"}  # of whole machines only
-    return {
-        t
-        for t in ours - whole - shared
-        if not any(t == p or t.startswith(f"{p}/") or p.startswith(f"{t}/") for p in listed)
-    }
-
-
-# Debian's packages remove these folders themselves when they are purged.
-PURGED_WHOLE = {"/etc/mediawiki", "/etc/nginx"}
-
-
-@pytest.mark.parametrize("file", [*ROLES.glob("*/made.yml"), *(r / "made.yml" for r in OF_SYSTEMS)], ids=str)
-def test_a_folder_where_its_owner_may_put_something_is_not_removed_whole(file):
-    made = yaml.safe_load(file.read_text()) if file.exists() else None
-    for path in map(Path, (made or {}).get("makes", [])):
-        a_file = path.suffix or path.parent == Path("/etc/default")
-        if path.is_relative_to("/etc") and not a_file and "ntier" not in str(path):
-            assert str(path) in {*PURGED_WHOLE, "/etc/postgresql/17/main"}
-        assert path not in map(Path, ("/var/www", "/var/lib/postgresql", "/var/lib/tomcat10", "/usr/share/man/man1"))
-
-
-@pytest.mark.parametrize(
-    ("role", "data"),
-    [("mysql", "/var/lib/mysql"), ("ndbmtd", "/var/lib/ndbmtd"), ("postgresql", "/var/lib/postgresql/17/main")],
-)
-def test_what_restoring_makes_beside_the_data_is_listed(role, data):
-    made = yaml.safe_load((ROLES / role / "made.yml").read_text())["makes"]
-    home = role if role == "ndbmtd" else "database"
-    beside = set(re.findall(r"\$DATA(\.\w+)", (ROLES / home / "files/restore").read_text()))
-    assert ".lock" in beside
-    assert {f"{data}{end}" for end in beside} <= set(made)
-
-
-def test_every_role_of_a_tier_has_a_list_and_timers_are_those_that_are_masked():
-    shared = {p.name for p in ROLES.iterdir()} - {p.parent.name for p in ROLES.glob("*/made.yml")}
-    assert shared == {"database", "ndb", "program"}  # what these write is on the lists of the roles that call them
-    common = yaml.safe_load((ROLES / "common/made.yml").read_text())
-    timers = yaml.safe_load((ROLES / "common/defaults/main.yml").read_text())["common_quiet_timers"]
-    assert common["replaces"] == [f"/etc/systemd/system/{timer}" for timer in timers]
-    assert set(timers) <= set(common["units"])
-    sysctl = (ROLES / "common/tasks/install.yml").read_text()
-    assert set(common["settings"]) == set(re.findall(r"^ +(net\.[a-z0-9_.]+) = ", sysctl, re.MULTILINE))
-
-
-# ---- the packet filter ---------------------------------------------------------------------------------------------
-
-LISTEN = """
-import socket, sys, time
-held = [socket.create_server(("10.77.0.1", int(port)), backlog=8) for port in sys.argv[1:]]
-print("ready", flush=True)
-time.sleep(60)
-"""
-CONNECT = """
-import socket, sys
-for port in sys.argv[1:]:
-    try:
-        socket.create_connection(("10.77.0.1", int(port)), timeout=2).close()
-        print(port)
-    except OSError:
-        pass
-"""
-
-
-@pytest.fixture
-def networks() -> Iterator[tuple[str, str]]:
-    """Two network namespaces with a cable: a machine of somebody else's, and we."""
-    names = (f"ntier-m{os.getpid()}", f"ntier-u{os.getpid()}")
-    if os.geteuid() or subprocess.run(["ip", "netns", "add", names[0]], capture_output=True).returncode:
-        pytest.skip("needs root and ip netns")
-    try:
-        script = f"""set -e
-ip netns add {names[1]}
-ip -n {names[0]} link add cable type veth peer name cable netns {names[1]}
-ip -n {names[0]} address add 10.77.0.1/24 dev cable; ip -n {names[1]} address add 10.77.0.2/24 dev cable
-for n in {names[0]} {names[1]}; do ip -n $n link set lo up; ip -n $n link set cable up; done"""
-        subprocess.run(["sh", "-c", script], check=True)
-        yield names
-    finally:
-        for name in names:
-            subprocess.run(["ip", "netns", "delete", name], capture_output=True)
-
-
-HEAR = """
-import socket
-heard = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-heard.bind(("10.77.0.1", 123))
-heard.settimeout(3)
-print("ready", flush=True)
-try:
-    while True:
-        print(heard.recvfrom(9)[1][1], flush=True)
-except TimeoutError:
-    pass
-"""
-SAY = """
-import socket, sys
-for port in sys.argv[1:]:
-    said = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    said.bind(("10.77.0.2", int(port)))
-    said.sendto(b"time", ("10.77.0.1", 123))
-"""
-
-
-def filter_rules(file: Path) -> Path:
-    """The packet filter of a client's node, with SSH at two ports."""
-    environment = jinja2.Environment(trim_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False)
-    template = environment.from_string((ROLES / "common/templates/nftables.conf.j2").read_text())
-    common = {"ansible_managed": "", "groups": {}, "hostvars": {}, "common_controller_addresses": ["any"]}
-    file.write_text(template.render(common, ntier_tier="client", common_services={}, common_ssh_ports=[22, 2222]))
-    return file
-
-
-def test_answers_of_time_servers_come_in_also_to_the_port_that_they_have_themselves(networks, tmp_path):
-    """ntpd and ntpsec ask from port 123."""
-    machine, us = networks
-    rules = filter_rules(tmp_path / "rules")
-    subprocess.run(["ip", "netns", "exec", machine, "nft", "--file", rules], check=True)
-    hears = ["ip", "netns", "exec", machine, sys.executable, "-c", HEAR]
-    with subprocess.Popen(hears, stdout=subprocess.PIPE, text=True) as listener:
-        assert listener.stdout.readline() == "ready\n"
-        subprocess.run(["ip", "netns", "exec", us, sys.executable, "-c", SAY, "5000", "123"], check=True)
-        assert listener.stdout.read().split() == ["123"]
-
-
-def test_ssh_stays_open_where_the_machine_has_it(networks, tmp_path):
-    machine, us = networks
-    rules = filter_rules(tmp_path / "rules")
-    ports = ["22", "2222", "9100"]
-    listener = subprocess.Popen(
-        ["ip", "netns", "exec", machine, sys.executable, "-c", LISTEN, *ports], stdout=subprocess.PIPE
-    )
-    try:
-        assert listener.stdout.readline() == b"ready\n"
-
-        def open_ports() -> list[str]:
-            argv = ["ip", "netns", "exec", us, sys.executable, "-c", CONNECT, *ports]
-            return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()
-
-        assert open_ports() == ports
-        subprocess.run(["ip", "netns", "exec", machine, "nft", "--file", rules], check=True)
-        assert open_ports() == ["22", "2222"]
-        subprocess.run(["ip", "netns", "exec", machine, "nft", "delete", "table", "inet", "ntier"], check=True)
-        assert open_ports() == ports
-    finally:
-        listener.kill()
-        listener.wait()
-
-
-@pytest.mark.parametrize(
-    ("sshd", "sockets", "units", "ports"),
-    [
-        ("port 22\nlistenaddress 0.0.0.0:22\nlistenaddress [::]:22", "", "", [22]),
-        ("port 22\nport 2222\nlistenaddress 10.0.0.1:2022", "", "", [22, 2022, 2222]),
-        ("port 22", 'LISTEN 0 128 0.0.0.0:2200 0.0.0.0:* users:(("sshd",pid=7,fd=3))', "", [22, 2200]),
-        ("port 22", 'LISTEN 0 5 *:80 *:* users:(("nginx",pid=7,fd=3))', "[::]:2201 ssh.socket ssh.service", [22, 2201]),
-    ],
-    ids=["usual", "several", "another sshd", "socket activation"],
-)
-def test_ports_of_ssh_are_read_from_the_machine(tmp_path, sshd, sockets, units, ports):
-    script = (ROLES / "common/files/ssh-ports").read_text().replace("/usr/sbin/sshd", "sshd")
-    for name, text in (("sshd", sshd), ("ss", sockets), ("systemctl", units)):
-        (tmp_path / name).write_text(f"#!/bin/sh\ncat <<'END'\n{text}\nEND\n")
-        (tmp_path / name).chmod(0o755)
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
-    assert json.loads(done.stdout) == ports, done.stderr
 
 
 def test_a_system_s_own_roles_are_noted_before_the_shared_ones(machine, tmp_path):

@@ -148,6 +148,34 @@ def test_more_attempts_let_a_search_decide_again(lab, spec, monkeypatch):
     assert promises.digests(machine.paths.results) == before
 
 
+def test_loads_at_which_the_host_was_full_are_repeated_with_more_attempts_only(lab, spec, monkeypatch):
+    """No further repetition of them is run, nor, by the same command, another attempt."""
+    s = spec(users="1000:13000:1000", search="capacity", reps=3)
+    usual = DryRunner._searched
+
+    def told(self, argv):
+        step = usual(self, argv)
+        end = step["reason"] != "precise" and step["users"] not in (1000, 7000) and not any_valid()
+        return {"users": None, "reason": "host full", "why": "the machine beneath was full"} if end else step
+
+    def any_valid():
+        tries = ledger.attempts(machine.paths.raw / s.sweep)
+        return any(a.outcome == "valid" for v in tries.values() for a in v)
+
+    monkeypatch.setattr(DryRunner, "_searched", told)
+    machine = lab(invalid=["host_saturated"] * 6)
+    assert sweep.run(machine, s) == 1
+    refused = ["u01000.r01", "u07000.r01"]
+    assert loads(machine, s) == refused
+    assert schedule.to_come(machine, s, 3) == []
+    before = promises.digests(machine.paths.results)
+    machine = lab()
+    assert sweep.run(machine, s) == 1
+    assert promises.digests(machine.paths.results) == before
+    assert sweep.run(machine, s, 4) == 0
+    assert {f"u{u:05d}.r{r:02d}" for u in (1000, 7000, 13000) for r in (1, 2, 3)} <= set(loads(machine, s))
+
+
 @pytest.mark.parametrize(
     ("precise_after", "asked", "ran"), [(1, "0.03", 1), (2, "0.03", 2), (9, "0.03", 3), (2, None, 3)]
 )

@@ -22,6 +22,8 @@ from ntier_harness.spec import Spec
 from ntier_harness.standby import ANALYSIS
 
 RECORD = "search.json"
+HOST_FULL = "host full"
+"""The analysis' reason to stop where the machine beneath is full at the lowest loads: to repeat them tells nothing."""
 
 
 class Schedule(Protocol):
@@ -136,8 +138,11 @@ class Search:
         return [*self._first(), *(t for t in plan.order(self.spec, loads) if 1 < t.rep <= self._reps())]
 
     def _reps(self) -> int:
-        """Those of the request, or fewer if the precision asked for was reached with those."""
-        enough = self.record().get("enough_reps") if self._may_end_sooner() else None
+        """Those of the request, or fewer if the precision asked for was reached with those, or no load can be run."""
+        made = self.record()
+        if [d["reason"] for d in made["decisions"][-1:]] == [HOST_FULL]:
+            return 1
+        enough = made.get("enough_reps") if self._may_end_sooner() else None
         return min(enough or self.spec.reps, self.spec.reps)
 
     def _may_end_sooner(self) -> bool:

@@ -312,6 +312,39 @@ def test_what_is_not_known_of_a_load_is_no_no(measured):
     assert cheapest([thrice(silent)], PRICES, 100, None)["answer"].tolist() == ["maybe"]
 
 
+def rows_of(measured: Campaign, loads: list[tuple], wanted: float, slo_ms: float | None = 1000) -> dict:
+    cell = replace(measured.cells[0], loads=pd.DataFrame(loads, columns=list(measured.cells[0].loads)))
+    (row,) = cheapest([cell], PRICES, wanted, slo_ms).to_dict("records")
+    return row
+
+
+def test_a_single_number_far_below_what_is_wanted_is_a_no(measured):
+    """100/s without an interval were maybe 500. Single trials do not differ by as much."""
+    alone = [(3000, 100.0, np.nan, np.nan, 500.0)]
+    assert [rows_of(measured, alone, wanted)["answer"] for wanted in (110, 500)] == ["maybe", "no"]
+
+
+def test_a_load_without_an_interval_does_not_hide_one_that_is_known_to_serve_more(measured):
+    low, known = (1000, 100.0, np.nan, np.nan, 300.0), (3000, 110.0, 105.0, 115.0, 500.0)
+    shown = rows_of(measured, [low, known], 130)
+    assert (shown["answer"], shown["users"]) == ("no", 3000)
+    shown = rows_of(measured, [(4000, 120.0, np.nan, np.nan, 600.0), known], 130)
+    assert (shown["answer"], shown["users"]) == ("maybe", 4000), "one that serves more may carry it"
+
+
+def test_a_load_above_one_that_missed_the_objective_misses_it_too(measured):
+    """Its own percentile is unknown, but more users never wait less; fewer may."""
+
+    def answered(missed: int, *others: tuple) -> str:
+        loads = [(missed, 90.0, 89.0, 91.0, 3000.0), (4000, 110.0, 109.0, 111.0, np.nan), *others]
+        return rows_of(measured, sorted(loads), 100)["answer"]
+
+    assert answered(3000) == "no"
+    assert answered(5000) == "maybe"
+    cold = (2000, 60.0, 59.0, 61.0, 500.0)
+    assert answered(1000, cold) == "maybe", "the lowest load was slow, and not for its users"
+
+
 def test_sweeps_of_one_topology_are_called_by_their_names(measured):
     cells_ = [thrice(c) for c in cells(measured, "M").values()]
     first, other = cells_[0], replace(cells_[0], sweep=f"{cells_[0].sweep}.again")

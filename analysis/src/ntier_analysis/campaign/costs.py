@@ -82,21 +82,32 @@ def objective(cell: Cell, slo_ms: float | None) -> float:
 
 
 def _kept(cell: Cell, slo_ms: float | None) -> list[Carried]:
-    """Of each load that is not known to miss the objective: the 95th percentile of none of its valid trials is longer.
-    Where no objective is known, of any load."""
+    """Of each load that is not known to miss the objective: the 95th percentile of none of its valid trials is longer,
+    and a load without one lies below those that miss it. Where no objective is known, of any load."""
     loads = []
     limit, (spread, freedom) = objective(cell, slo_ms), _spread(cell.loads)
+    missed = _missed_from(cell.loads, limit)
     for users, rows in cell.loads.groupby("users"):
-        if math.isfinite(limit) and (rows["p95_ms"] > limit).any():
+        unknown = rows["p95_ms"].isna().any()  # sums only, or too few to tell
+        if (rows["p95_ms"] > limit).any() or (unknown and users >= missed):
             continue
         rate = at_load(*(rows[c].to_numpy(float) for c in ("throughput_per_s", "low_per_s", "high_per_s")))
         between = None
         if rate.n > 1:
             sd = max(spread * rate.value, float(rows["throughput_per_s"].std()))
             between = estimated(rate.value, sd / math.sqrt(rate.n), freedom, rate.n)
-        known = not math.isfinite(limit) or bool(rows["p95_ms"].notna().all())  # NaN: sums only, or too few to tell
-        loads.append(Carried(rate, users, between, known))
+        loads.append(Carried(rate, users, between, not (math.isfinite(limit) and unknown)))
     return loads
+
+
+def _missed_from(loads: pd.DataFrame, limit: float) -> float:
+    """The fewest users from which on the objective is missed: more users never wait less. One that is missed below a
+    load that keeps it was not missed for its users (the system was cold, say). Infinite: nowhere."""
+    p95 = loads.groupby("users")["p95_ms"]
+    longest, known = p95.max(), p95.count() == p95.size()
+    kept = longest.index[known & (longest <= limit)].max()  # NaN: none
+    missed = longest.index[longest > limit]
+    return min((users for users in missed if not users < kept), default=math.inf)
 
 
 def _spread(loads: pd.DataFrame) -> tuple[float, int]:
@@ -115,6 +126,9 @@ def within(cell: Cell, slo_ms: float | None) -> Carried | None:
 
 
 ANSWERS = ("no", "maybe", "yes")
+NEAR = 1.5
+"""A load without an interval may serve so many times what was measured: single trials of a load differ by 12 % (s.d.,
+docs/analysis.md, Throughput without the machine's speed), and four times this covers tails longer than the normal."""
 NOTHING = (None, 0, math.nan, math.nan, math.nan, True)
 """Shown of a topology of which no load counts."""
 
@@ -122,16 +136,17 @@ NOTHING = (None, 0, math.nan, math.nan, math.nan, True)
 def cheapest(cells: list[Cell], prices: Prices, throughput_per_s: float, slo_ms: float | None) -> pd.DataFrame:
     """All cells by price. Columns sweep, topology, price_per_hour, users, trials, throughput_per_s, low_per_s,
     high_per_s, in_time (as in `Carried`), answer: yes (the interval lies above the wanted throughput), maybe (it holds
-    it, or is not known, or in_time is False), no. Nothing is interpolated: only measured loads count. Each load that
-    may keep the objective is asked, since the one with the highest mean may be the least sure; the row shows the one
-    with the best answer, of several the one with the highest throughput. The intervals hold for all loads together of
-    the cells that cost no more: of eight of which none carries so much, one seems to in 18 of 100. A load of one trial
-    is `maybe` at most: its interval is of the trial's parts."""
+    it, or it is not known and the value is less than NEAR times too low, or in_time is False), no. Nothing is
+    interpolated: only measured loads count. Each load that may keep the objective is asked, since the one with the
+    highest mean may be the least sure, but none without an interval if one with an interval serves as much; the row
+    shows the one with the best answer, of several the one with the highest throughput. The intervals hold for all loads
+    together of the cells that cost no more: of eight of which none carries so much, one seems to in 18 of 100. A load
+    of one trial is `maybe` at most: its interval is of the trial's parts."""
     known = [(prices.of(c), c, _kept(c, slo_ms)) for c in cells]
     rows = []
     for price, c, kept in known:
         several = sum(len(others) for other, _, others in known if other <= price)
-        asked = [(_answer(k, throughput_per_s), k) for k in (together(k, several) for k in kept)]
+        asked = [(_answer(k, throughput_per_s), k) for k in _telling([together(k, several) for k in kept])]
         said, best = max(asked, key=lambda a: (ANSWERS.index(a[0]), a[1].rate.value), default=("no", None))
         rows.append((c.sweep, str(c.topology), price, *(_shown(best) if best else NOTHING), said))
     shown = ["users", "trials", "throughput_per_s", "low_per_s", "high_per_s", "in_time"]
@@ -162,10 +177,16 @@ def _widened(rate: Interval, loads: int) -> Interval:
     return replace(rate, low=low, high=high)
 
 
+def _telling(loads: list[Carried]) -> list[Carried]:
+    """Without those that have no interval where one that has serves as much."""
+    most = max((k.rate.value for k in loads if not math.isnan(k.rate.high)), default=-math.inf)
+    return [k for k in loads if not math.isnan(k.rate.high) or k.rate.value > most]
+
+
 def _answer(carried: Carried, wanted: float) -> str:
-    """Without an interval (NaN) nobody knows, on whichever side of `wanted` the value lies."""
+    """Without an interval (NaN) nobody knows near `wanted`, on whichever side of it the value lies."""
     rate = carried.rate
-    if rate.high < wanted:
+    if (NEAR * rate.value if math.isnan(rate.high) else rate.high) < wanted:
         return "no"
     return "yes" if rate.low >= wanted and rate.n > 1 and carried.in_time else "maybe"
 

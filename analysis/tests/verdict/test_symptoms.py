@@ -161,6 +161,41 @@ def test_of_what_is_full_at_the_lowest_load_too_a_lower_load_is_asked_for():
     assert not any("at the lowest load" in text for text in [*below.evidence, *below.next])
 
 
+def test_as_many_loads_below_the_knee_are_asked_for_as_bracket_it():
+    """A grid needs two. Only one was asked for, and with that measured none, though the page said that two are."""
+    full = [trial(n, 20.0, n / 20 - 7, resource("db1", ALL, 100)) for n in (200, 250, 300)]
+    first = judge_sweep("s", "1/1/1/1M", full)
+    assert first.next[0].startswith("add a load of 67 users")
+    assert any(text.startswith("add loads of ") for text in first.next[1:]), "one more"
+    low = [trial(67, 67 / 7.02, 0.02)]
+    second = judge_sweep("s", "1/1/1/1M", [*low, *full])
+    assert not second.knee_bracketed
+    (wanted,) = (text for text in second.next if text.startswith("add loads of "))
+    more = int(wanted.split()[3])
+    assert more < 0.8 * second.knee_users
+    third = judge_sweep("s", "1/1/1/1M", [*low, trial(more, more / 7.02, 0.02), *full])
+    assert third.knee_bracketed
+    assert not any("add load" in text for text in third.next)
+
+
+def test_a_load_that_is_to_be_repeated_is_not_asked_for_as_a_new_one():
+    top = trial(140, 140 / 8.8, 1.8, resource("db1", ALL, 100))
+    low = [trial(n, n / 7.02, 0.02) for n in (30, 60)]
+
+    def asked(refused):
+        """Those who are asked for beyond the knee."""
+        found = judge_sweep("s", "1/1/1/1M", [*low, top, *refused])
+        (wanted,) = (text for text in found.next if text.startswith("add loads of "))
+        return found.next[0], [int(n.strip(",")) for n in wanted.split()[3:-1]]
+
+    _, before = asked([])
+    bad = trial(before[-1], 20.0, 5.0)
+    bad = replace(bad, load=replace(bad.load, valid=False, invalid_reasons="client_saturated"))
+    first, after = asked([bad])
+    assert first.startswith(f"repeat {bad.load.trial}")
+    assert after == before[:-1]
+
+
 def test_a_pool_that_is_full_at_the_lowest_load_too_needs_no_lower_load():
     """Other rules ask how long its places are held. And without a valid load there is no lowest one."""
     full = [trial(200, 20.0, 3.0, resource("db1", ALL, 100), pool())]

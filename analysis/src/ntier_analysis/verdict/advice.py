@@ -47,8 +47,11 @@ class Add:
 Texts = list[str | Add]
 
 
-def advice(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], context: Context) -> list[str]:
-    """`members`: the trials beyond the knee; `context`: what the loads tell of each other."""
+def advice(
+    result: SweepVerdict, valid: list[TrialData], members: list[TrialData], context: Context, low_loads: int
+) -> list[str]:
+    """`members`: the trials beyond the knee; `context`: what the loads tell of each other; `low_loads`: so many loads
+    below the knee bracket it."""
     invalid = [load for load, _ in result.trials if not load.valid]
     if not valid:
         again = ["repeat the sweep: no trial is valid; the reasons are listed"]
@@ -60,10 +63,12 @@ def advice(result: SweepVerdict, valid: list[TrialData], members: list[TrialData
     first = _again(invalid) if wasted else []
     by_verdict = {"unknown": _unknown, "hidden": _hidden, "none": _none}
     special = [] if unseen else by_verdict.get(result.verdict, _named)(result, valid, members, context)
-    asked = [text.users for text in special if isinstance(text, Add)]
+    again = [_round(load.users) for load in invalid if load.by_users] if wasted else []
+    special = [text for text in special if not (isinstance(text, Add) and text.users in again)]
+    asked = [*again, *(text.users for text in special if isinstance(text, Add))]
     repeated = any(str(text).startswith(REPEAT) for text in special)
     unbounded = [] if repeated else _unbounded(result, members)
-    return [str(text) for text in (*first, *special, *_loads(result, valid, asked), *unbounded)][:MOST]
+    return [str(text) for text in (*first, *special, *_loads(result, valid, asked, low_loads), *unbounded)][:MOST]
 
 
 def _again(invalid: list[Load]) -> list[str]:
@@ -254,7 +259,7 @@ def _more_of(result: SweepVerdict, valid: list[TrialData]) -> list[str]:
     return [f"repeat with {node}: throughput grows if its {resource(first.resource, first.item)} limits"]
 
 
-def _loads(result: SweepVerdict, valid: list[TrialData], asked: list[int]) -> list[str]:
+def _loads(result: SweepVerdict, valid: list[TrialData], asked: list[int], low_loads: int) -> list[str]:
     """Loads that bracket the knee, but for what is `asked` for already."""
     if (
         not valid[0].load.by_users
@@ -265,11 +270,19 @@ def _loads(result: SweepVerdict, valid: list[TrialData], asked: list[int]) -> li
         return []
     knee = result.knee_users
     users = [t.load.users for t in valid]
-    wanted = [_round(0.4 * knee)] if min([*users, *asked]) > BELOW * knee else []
+    wanted = _below(knee, {*users, *asked}, low_loads)
     if result.at_least:
         wanted += [_round(f * knee) for f in (FAR, 1.7, 2.0)]
     more = ", ".join(str(n) for n in dict.fromkeys(wanted) if n not in asked and (n > 1 or n not in users))
     return [f"add loads of {more} {valid[0].load.who}"] if more else []
+
+
+def _below(knee: float, there: set[int], low_loads: int) -> list[int]:
+    """What `there` lacks of so many loads that bracket the knee from below, those first that are farthest from it."""
+    low = [n for n in there if n <= BELOW * knee]
+    free = [n for n in dict.fromkeys(_round(f * knee) for f in (0.4, 0.6)) if n <= BELOW * knee and n not in low]
+    free.sort(key=lambda n: -min((abs(n - other) for other in low), default=0))
+    return free[: max(0, low_loads - len(low))]
 
 
 def _unbounded(result: SweepVerdict, members: list[TrialData]) -> list[str]:

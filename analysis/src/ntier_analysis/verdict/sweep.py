@@ -84,13 +84,14 @@ def _judge_loads(
     )
     judged = [(t.load, judge_trial(t.load, t.saturations, t.nodes, base.of(t.load), context)) for t in ordered]
     result = SweepVerdict(sweep, topology, "unknown", trials=judged)
+    low_loads = LOW_LOADS_SEARCHED if searched else LOW_LOADS
     invalid = [load for load, _ in judged if not load.valid]
     if invalid:
         names = "; ".join(f"{load.trial} ({load.invalid_reasons or 'not collected'})" for load in invalid)
         result.evidence.append(f"{some_are(len(invalid), len(judged), 'trial')} invalid and not counted: {names}")
     if not valid:
         result.evidence.append("there is no valid trial")
-        result.next = advice(result, valid, [], context)
+        result.next = advice(result, valid, [], context, low_loads)
         return result
     verdicts = {load.trial: verdict for load, verdict in judged}
     result.evidence += _cold(base, valid)
@@ -102,7 +103,7 @@ def _judge_loads(
         members = measure_capacity(result, valid, limited)
         combine(result, [verdicts[t.load.trial] for t in members])
     else:
-        members = measure_plateau(result, valid, members, base_s, scale, LOW_LOADS_SEARCHED if searched else LOW_LOADS)
+        members = measure_plateau(result, valid, members, base_s, scale, low_loads)
         settled = [t for t in members if t.load.accounted and verdicts[t.load.trial].verdict != "none"]
         others = [verdicts[t.load.trial] for t in valid if t.load.accounted]
         combine(result, [verdicts[t.load.trial] for t in settled or members], None if settled else others)
@@ -118,7 +119,7 @@ def _judge_loads(
     if limited:
         result.migration = migrations([(t, verdicts[t.load.trial]) for t in limited])
     result.evidence += first_to_saturate(valid, [t for t in valid if t.load.level not in beyond])
-    result.next = advice(result, valid, members, context)
+    result.next = advice(result, valid, members, context, low_loads)
     return result
 
 

@@ -118,7 +118,8 @@ def anchors(rows: dict[str, dict[str, str]], scale: float, cores: float, blocks:
         f"{used.max():.3f} cores (s.d. {differ[1]:.0f} %). The cells are identical, so all {pairs} ratios of two of "
         f"them are 1 in truth. Of their intervals by trials alone, {alone} ({100 * alone / pairs:.0f} %) miss it: from "
         f"block to block the CPU differs by {100 * between_blocks(cores).sd:.1f} % more (s.d.). With this in the "
-        f"intervals, as everywhere on this page, {together} of {pairs} miss it."
+        f"intervals, as everywhere on this page, {together} of {pairs} miss it. "
+        f"The anchors are of scale {scale:g}; between blocks of another scale the same is presumed."
     )
     return f"{said}\n\n" + "\n".join(lines)
 

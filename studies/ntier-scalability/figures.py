@@ -139,7 +139,10 @@ def _course() -> Drawing:
     return course(samples, trial, [("db1", "db")])
 
 
-_KEYS = {"the paper": "the tier whose CPU limits; mw: middleware", "here": "bold: maximum throughput, in anchors"}
+_KEYS = {
+    "the paper": "the tier whose CPU limits; mw: middleware",
+    "here": "bold: maximum throughput, in anchors (* at scale 0.1)",
+}
 Limits = Callable[[str, int, int], tuple[str, str]]
 """Letters, application servers, databases -> what limits and a second line; both empty: not measured."""
 

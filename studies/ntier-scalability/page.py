@@ -166,7 +166,8 @@ def maps() -> None:
         least = "≥ " if found["at_least"] == "1" else ""
         # machines and hours differ in speed: in units of what 1/1/1/1M made beside it
         unit = float(found["anchor_per_s"] or "nan")
-        return named(found["limits"]), f"{least}{float(found['max_per_s']) / unit:.2f}"
+        mark = "" if scale_of(found["sweep"]) == SCALE else "*"
+        return named(found["limits"]), f"{least}{float(found['max_per_s']) / unit:.2f}{mark}"
 
     series = [(title, letters) for title, letters, middleware in SERIES if middleware == PROXY]
     drawn.draw_maps(series, ROWS, DATABASES, of_paper, here)

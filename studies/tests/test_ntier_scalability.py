@@ -126,6 +126,25 @@ def test_a_place_of_the_map_has_the_colours_of_the_tiers_that_limit(monkeypatch,
     assert [to_hex(p.get_facecolor()) for p in axes.patches] == ([tint(t) for t in tiers] or [NO_LIMIT])
 
 
+def test_a_place_of_the_map_says_that_it_is_of_another_scale(page, monkeypatch):
+    """Four databases of PostgreSQL were measured at scale 0.2, six at 0.1, where the middleware costs more."""
+    row = {"limits": "single db cpu", "max_per_s": "40", "at_least": "0", "anchor_per_s": "50"}
+    names = [page.sweep_at(1, databases, "P", page.PROXY) for databases in (4, 6)]
+    drawn = {}
+    monkeypatch.setattr(page, "rows", lambda: {name: row | {"sweep": name} for name in names})
+    monkeypatch.setattr(page.drawn, "draw_maps", lambda *given: drawn.update(here=given[-1]))
+    page.maps()
+    assert [drawn["here"]("P", 1, databases)[1] for databases in (4, 6)] == ["0.80", "0.80*"]
+
+
+def test_what_is_kept_of_an_anchor_is_of_the_scale_of_its_block(page):
+    """Else its block is told in units of another cell."""
+    kept = page.costs.read()
+    kept = kept[kept["sweep"].str.contains(page.ANCHOR, regex=False)].groupby("sweep")["cores"].unique()
+    assert len(kept) > 20
+    assert {name: list(cores) for name, cores in kept.items()} == {name: [page.scale_of(name)] for name in kept.index}
+
+
 def test_ratios_of_identical_cells_are_seldom_not_1(monkeypatch):
     """The anchors are one cell, measured again and again. By what trials differ by alone, 9 % of their ratios were not
     1; with what blocks differ by, as the claims have it, 5 % at most are not."""

@@ -310,6 +310,15 @@ def test_a_user_who_is_replaced_does_not_end_a_plateau():
     assert [(p.users, p.end_s - p.start_s) for p in plateaus(of_seconds(users), ramp_up_s=0)] == [(100, 30), (100, 26)]
 
 
+@pytest.mark.parametrize(("stays_s", "found"), [(0.06, []), (0.13, []), (0.099, [1]), (0.2, [2])])
+def test_arrivals_that_each_stay_for_a_moment_are_no_plateau_of_whole_users(stays_s, found):
+    """Ten arrive each second: 0.6 and 1.3 users on average would round to one, 0.99 and 2 are what they seem."""
+    begins = 1000 + np.arange(300) / 10
+    changes = sorted([(t, 1) for t in begins] + [(t + stays_s, -1) for t in begins])
+    users = steps([t for t, _ in changes], np.cumsum([n for _, n in changes]))
+    assert [p.users for p in plateaus(users)] == found
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -12,7 +12,8 @@ import pandas as pd
 
 from ntier_analysis.contracts.files import read_text
 from ntier_analysis.errors import DataError
-from ntier_analysis.parsers.generated import seconds_of
+from ntier_analysis.parsers.generated import mean_of_steps, seconds_of
+from ntier_analysis.validity.imported import LAW
 
 PLATEAU_S = 10
 """A plateau is at least this long: intervals are made of ten parts of a second and more."""
@@ -53,7 +54,8 @@ def plateaus(users: pd.DataFrame, ramp_up_s: float | None = None, ramp_down_s: f
         length = end - begin
         lead = min(SETTLES * length, SETTLES_S) if ramp_up_s is None else ramp_up_s
         start_s, end_s = first + begin + lead, first + end - (ramp_down_s or 0.0)
-        if end_s > start_s:
+        # 0.6 users on average are no user: arrivals that each stay for a moment
+        if end_s > start_s and abs(mean_of_steps(users, start_s, end_s) - level[begin]) <= LAW * level[begin]:
             loads.append(Part(start_s, end_s, int(level[begin])))
     return loads
 

@@ -69,7 +69,9 @@ def _history(path: Path) -> Generated:
     refuse(np.diff(columns["Timestamp"], prepend=-1) < 0, "Timestamp", "a time not before the line above")
     for name in (COUNT, FAILED):  # --reset-stats begins anew when all users are there
         refuse(
-            np.diff(columns[name], prepend=0) < 0, name, "no less than in the line above (run without --reset-stats)"
+            np.diff(columns[name], prepend=0) < 0,
+            name,
+            "no less than in the line above (one test, without --reset-stats)",
         )
     refuse(columns[FAILED] > columns[COUNT], FAILED, f"at most {COUNT}")
     totals = pd.DataFrame(

@@ -41,7 +41,7 @@ class _Log:
         self.path, self._file, self.at = path, file, 0
         self._cached: dict[int, str] = {}
 
-    def bytes(self, n: int) -> bytes:
+    def take(self, n: int) -> bytes:
         got = self._file.read(n)
         if len(got) < n:
             raise _Torn
@@ -54,20 +54,20 @@ class _Log:
         self.at += len(got)
         return got[0] if got else None
 
-    def int(self) -> int:
-        return struct.unpack(">i", self.bytes(4))[0]
+    def int32(self) -> int:
+        return struct.unpack(">i", self.take(4))[0]
 
-    def long(self) -> int:
-        return struct.unpack(">q", self.bytes(8))[0]
+    def int64(self) -> int:
+        return struct.unpack(">q", self.take(8))[0]
 
     def flag(self) -> bool:
-        value = self.bytes(1)[0]
+        value = self.take(1)[0]
         if value > 1:
             raise self.wrong(f"{value}", "0 or 1", 1)
         return value == 1
 
     def count(self, most: int) -> int:
-        n = self.int()
+        n = self.int32()
         if not 0 <= n <= most:
             raise self.wrong(f"a length of {n}", f"0 to {most:,}", 4)
         return n
@@ -76,14 +76,14 @@ class _Log:
         n = self.count(LINE_BYTES)
         if not n:
             return ""
-        raw, coder = self.bytes(n), self.bytes(1)[0]
+        raw, coder = self.take(n), self.take(1)[0]
         if coder > 1:
             raise self.wrong(f"a coding of {coder}", "0 or 1", 1)
         # UTF-16 has the byte order of the machine that wrote it; that of all but s390x is little
         return raw.decode("utf-16-le" if coder else "latin-1", "replace")
 
     def cached(self) -> str:
-        number = self.int()
+        number = self.int32()
         if number > 0:
             self._cached[number] = self.string()
         elif -number not in self._cached:
@@ -129,14 +129,14 @@ def _run(log: _Log) -> tuple[int, str]:
     """Start of the run, ms since 1970, and Gatling's version."""
     version = log.string()
     log.string()
-    start = log.long()
+    start = log.int64()
     if not EPOCH_MS[0] < start < EPOCH_MS[1]:
         raise log.wrong(f"a start of {start}", "milliseconds since 1970", 8)
     log.string()
     for _ in range(log.count(ITEMS)):
         log.string()
     for _ in range(log.count(ITEMS)):
-        log.bytes(log.count(LINE_BYTES))
+        log.take(log.count(LINE_BYTES))
     return start, version
 
 
@@ -144,20 +144,20 @@ def _record(log: _Log, kind: int, base: int, events: Events) -> None:
     place = f"{log.path}: record at byte {log.at - 1}"
     if kind == REQUEST:
         groups = [log.cached() for _ in range(log.count(ITEMS))]
-        name, start, end, ok = log.cached(), base + log.int(), base + log.int(), log.flag()
+        name, start, end, ok = log.cached(), base + log.int32(), base + log.int32(), log.flag()
         log.cached()
         events.request(groups, name, start, end, ok, place)
     elif kind == USER:
-        log.int()
+        log.int32()
         begins = log.flag()
-        events.user(base + log.int(), begins)
+        events.user(base + log.int32(), begins)
     elif kind == GROUP:
         for _ in range(log.count(ITEMS)):
             log.cached()
-        log.bytes(12)
+        log.take(12)
         log.flag()
     elif kind == ERROR:
         log.cached()
-        log.int()
+        log.int32()
     else:
         raise log.wrong(f"a record of kind {kind}", "1 to 4", 1)

@@ -11,7 +11,7 @@ import ntier_analysis
 import numpy as np
 import pandas as pd
 import pytest
-from ntier_analysis.comparison.sweeps import compare
+from ntier_analysis.comparison.sweeps import BATCHES_ONLY, compare
 from ntier_analysis.importing import import_folder
 from ntier_analysis.parsers.generated import in_whole_seconds
 from ntier_analysis.parsers.sysstat import sysstat
@@ -189,3 +189,15 @@ def test_a_comparison_of_imports_names_no_variable_of_make(tmp_path):
     warnings = compare("before", "after", tmp_path / "store").warnings
     assert any(text.endswith("measure both in turn") for text in warnings), warnings
     assert not any("REPS=" in text for text in warnings)
+
+
+def test_sums_that_differ_at_one_load_are_not_known_to_differ(tmp_path):
+    """Their ratio had an interval without a width: no single interactions were ten batches of none."""
+    for sweep, times in (("before", 1.0), ("after", 1.01)):
+        tables = {name: frame.assign(sweep=sweep) for name, frame in good.files(interactions=False).items()}
+        tables["trials"] = tables["trials"].assign(throughput_per_s=times * tables["trials"]["throughput_per_s"])
+        import_folder(good.write(tmp_path / sweep, tables), tmp_path / "store")
+    found = compare("before", "after", tmp_path / "store")
+    rates = [row for row in found.rows if row.metric == "throughput_per_s" and row.basis == BATCHES_ONLY]
+    assert rates
+    assert all(row.outcome == "undecided" and not np.isfinite(row.ratio.low) for row in rates)

@@ -144,7 +144,9 @@ def _cpu(
 
 
 def _error(batches: np.ndarray) -> float:
-    return float(np.sqrt(variance_of_mean(batches))) if len(batches) == BATCHES else float("nan")
+    """NaN, too, if no batch has anything: of a trial without single interactions they tell no error of its sums."""
+    known = len(batches) == BATCHES and batches.any()
+    return float(np.sqrt(variance_of_mean(batches))) if known else float("nan")
 
 
 def _percentile_error(found: Percentile) -> float:

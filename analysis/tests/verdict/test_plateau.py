@@ -171,3 +171,15 @@ def test_a_single_user_is_not_asked_to_be_fewer():
     assert not any(" 0 users" in text or " of 0," in text for text in alone.next)
     full = swept(trial(1, 0.1, 3.0, FULL), trial(3, 0.1, 23.0, FULL), trial(9, 0.1, 83.0, FULL))
     assert not any(" 0 users" in text or " 0," in text or " 1 users" in text for text in full.next)
+
+
+@pytest.mark.parametrize("each", [20.0, 28.1])
+def test_sums_that_agree_in_all_digits_give_the_maximum_no_interval(each):
+    """Rounded, say: their interval had no width."""
+    trials = [*LOW, *(trial(n, each, n / each - 7, FULL) for n in (250, 300, 350))]
+    sums = [replace(t, load=replace(t.load, rates=None, throughput_per_s=each)) for t in trials[len(LOW) :]]
+    found = swept(*LOW, *sums)
+    assert found.verdict == "single"
+    assert found.max_throughput.value == pytest.approx(each)
+    assert not np.isfinite([found.max_throughput.low, found.max_throughput.high]).any()
+    assert any("give the maximum no interval" in text for text in found.next)

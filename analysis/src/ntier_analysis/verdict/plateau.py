@@ -7,7 +7,7 @@ import numpy as np
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.statistics.laws import MIN_PLATEAU, knee_users, pool
 from ntier_analysis.statistics.throughput import of_trials
-from ntier_analysis.statistics.values import Interval, above_zero
+from ntier_analysis.statistics.values import Interval, above_zero, estimated
 from ntier_analysis.verdict.base import Base
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.load import COUNTS, SETTLES
@@ -67,11 +67,15 @@ def _settled(members: list[TrialData]) -> list[TrialData]:
 
 
 def pooled(trials: list[TrialData]) -> tuple[Interval, float]:
-    """Pooled throughput; without batch rates (imported data) from the trials' means alone."""
+    """Pooled throughput; without batch rates (imported data) from the trials' means alone. Means that agree in all
+    digits (they were rounded, say) tell no error: then there is no interval."""
     rates = [t.load.rates for t in trials if t.load.rates is not None and len(t.load.rates) > 1]
     if len(rates) == len(trials):
         return pool(rates)
-    return above_zero(of_trials(np.array([t.load.throughput_per_s for t in trials]))), float("nan")
+    means = np.array([t.load.throughput_per_s for t in trials])
+    if len(means) > 1 and np.ptp(means) == 0:
+        return estimated(float(means[0]), float("nan"), 0.0, len(means)), float("nan")
+    return above_zero(of_trials(means)), float("nan")
 
 
 def measure_plateau(

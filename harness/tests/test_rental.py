@@ -292,7 +292,9 @@ def test_where_no_machine_is_free_what_is_up_stays_and_what_is_not_comes_elsewhe
     with pytest.raises(WorkError) as error:
         target._rent(asked, tmp_path / "log")
     if up:
-        assert str(error.value).startswith("hcloud: nbg1 has no free machine for db2; those that are there stay. Try")
+        assert str(error.value).startswith(
+            "hcloud: nbg1 has no free machine for db2; the others stay, what was to be replaced may be gone. Try"
+        )
         assert "ntier down --target hcloud: then each of fsn1, nbg1, hel1 is tried" in str(error.value)
         assert (tried, downs) == (["nbg1"], [])
         assert {m.node for m in target.ledger.open()} == set(there)  # db2 costs nothing
@@ -333,7 +335,9 @@ def test_where_nothing_is_free_instead_of_a_silent_machine_it_is_said_what_stays
     assert "terraform apply" not in said
     if up:
         assert said.startswith("hcloud: nbg1 has no free machine for db1 to replace what did not answer by ")
-        assert "those that are there stay. Try later, or other types; or, if all may be anew, ntier down" in said
+        assert (
+            "; the others stay, what was to be replaced may be gone. Try later, or other types; or, if all may" in said
+        )
         assert [m.node for m in target.ledger.open()] == ["web1"]
     else:
         assert said.startswith("hcloud: db1: no answer by SSH within ")
@@ -351,6 +355,11 @@ def test_what_comes_beside_machines_that_are_up_has_the_prices_of_today(tmp_path
     assert (target.offer.of("normal").price_per_hour, target.ledger.open()[0].price_per_hour) == (0.2, 0.5)
 
 
+def things(nodes: set[str]) -> list[Thing]:
+    """Machines of these nodes, as the provider lists them; the number of each is its name."""
+    return [Thing("machine", name, name, labels={NODE: name}) for name in nodes]
+
+
 def test_a_node_whose_type_changes_gets_another_machine_at_its_own_price(tmp_path, spec, monkeypatch) -> None:
     """A cheap one first: what a dear one costs in its place would not be on record. After an error nobody knows which
     one is there, and both count."""
@@ -358,24 +367,27 @@ def test_a_node_whose_type_changes_gets_another_machine_at_its_own_price(tmp_pat
     target.paths.place.mkdir()
     cheap, dear = (spec(target="hcloud", topo=topo) for topo in ("1/1/1/1ML", "1/1/1/1M"))
     machines, says = dict.fromkeys(target.node_types(cheap), "1"), ["", "(resource_unavailable)", ""]
+    there: set[str] = set()
 
     def apply(*_) -> list[Node]:
         if said := says.pop(0):
             raise Failed("terraform apply: Error", said)
         target._terraform.outputs = {"machines": dict(machines)}
+        there.update(machines)
         target.paths.nodes.write_text("[]")
         return []
 
     def noted() -> list[tuple[str, bool]]:
         return [(m.type, m.until_s is None) for m in target.ledger.machines() if m.node == "db1"]
 
-    monkeypatch.setattr(type(target), "account", SimpleNamespace(find=lambda _: []))
+    monkeypatch.setattr(type(target), "account", SimpleNamespace(find=lambda _: things(there)))
     monkeypatch.setattr(target._terraform, "apply", apply)
-    for name in ("variables", "write_access", "note_account", "clear_strays"):
+    monkeypatch.setattr(target._terraform, "ids", lambda: there)
+    for name in ("variables", "write_access", "note_account"):
         monkeypatch.setattr(target, name, lambda *_: {})
     target._rent(cheap, tmp_path / "log")
     machines["db1"] = "2"
-    with pytest.raises(WorkError, match=r"hcloud: fsn1 has no free machine for db1; those that are there stay"):
+    with pytest.raises(WorkError, match=r"hcloud: fsn1 has no free machine for db1; the others stay, what was"):
         target._rent(dear, tmp_path / "log")
     assert noted() == [("cpx12", True), ("ccx13", True)]
     target._rent(dear, tmp_path / "log")
@@ -394,17 +406,21 @@ def test_after_an_attempt_with_another_type_a_third_one_and_the_first_have_price
     target.paths.place.mkdir()
     cheap, dear = (spec(target="hcloud", topo=topo) for topo in ("1/1/1/1ML", "1/1/1/1M"))
     machines, says = dict.fromkeys(target.node_types(cheap), "1"), ["", "(resource_unavailable)"]
+    there: set[str] = set()
 
     def apply(*_) -> list[Node]:
         if says and (said := says.pop(0)):
+            there.difference_update(["db1"] * gone)
             raise Failed("terraform apply: Error", said)
         target._terraform.outputs = {"machines": dict(machines)}
+        there.update(machines)
         target.paths.nodes.write_text("[]")
         return []
 
-    monkeypatch.setattr(type(target), "account", SimpleNamespace(find=lambda _: []))
+    monkeypatch.setattr(type(target), "account", SimpleNamespace(find=lambda _: things(there)))
     monkeypatch.setattr(target._terraform, "apply", apply)
-    for name in ("variables", "write_access", "note_account", "clear_strays"):
+    monkeypatch.setattr(target._terraform, "ids", lambda: there)
+    for name in ("variables", "write_access", "note_account"):
         monkeypatch.setattr(target, name, lambda *_: {})
     target._rent(cheap, tmp_path / "log")
     with pytest.raises(WorkError, match="has no free machine for db1"):
@@ -457,6 +473,25 @@ def test_where_nobody_keeps_the_budget_any_more_it_is_said(tmp_path: Path) -> No
     payer.ledger.rent({"web1": SMALL, "db1": SMALL}, "x", payer.runner.now())
     said = "2 rented machines cost 1.00 EUR per hour, also beyond the budget of 2.00 EUR until: ntier down"
     assert payer.still_rented() == f"{said} --target hcloud"
+
+
+def test_a_budget_is_not_compared_with_another_currency(tmp_path: Path, spec) -> None:
+    """Also where nothing new is rented, and where what was spent is over."""
+    Ledger(tmp_path / "rented.json", "SU").rent({"db1": SMALL}, "mine", 0)
+    payer = Payer(tmp_path, "100EUR")
+    asked, payer.work = spec(target="hcloud"), "mine"
+    payer.node_types = lambda _: {"db1": "normal"}
+    with pytest.raises(RequestError, match="machines: db1 are rented in SU, and these prices are in EUR"):
+        payer.check_budget(asked)
+    payer.ledger.give_back(10)
+    with pytest.raises(RequestError, match="budget: what mine cost before is in SU, and these prices are in EUR"):
+        payer.check_budget(asked)
+    payer.work = "another"
+    payer.check_budget(asked)
+    payer.ledger.rent({"db1": SMALL}, "another", 20)
+    assert [(m.currency, m.price_per_hour) for m in payer.ledger.machines()] == [("SU", 0.5), ("EUR", 0.5)]
+    assert payer.ledger.spent(30) == 0.5, "sums of two currencies are not one"
+    Payer(tmp_path, None).check_budget(asked)
 
 
 def test_machines_that_came_by_another_file_cost_what_that_one_says(tmp_path: Path) -> None:

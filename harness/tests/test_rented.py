@@ -212,8 +212,9 @@ def test_where_one_more_machine_is_not_free_those_that_are_up_stay(rental: Renta
     with pytest.raises(WorkError) as error:
         rental.up(topo="1/1/1/2P")
     assert str(error.value).startswith(
-        f"{rental.fake.target}: {first} has no free machine for db2; those that are there stay. Try later, or other "
-        f"types; or, if all may be anew, ntier down --target {rental.fake.target}: then each of {first}, {second}"
+        f"{rental.fake.target}: {first} has no free machine for db2; the others stay, what was to be replaced may be "
+        "gone. Try later, or other types; or, if all may be anew, ntier down --target "
+        f"{rental.fake.target}: then each of {first}, {second}"
     )
     assert rental.node_names() == NODES
     assert sorted(m["node"] for m in rental.ledger() if not m["until_s"]) == NODES  # db2 costs nothing

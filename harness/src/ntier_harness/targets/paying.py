@@ -109,7 +109,7 @@ class Paying:
 
     def check_budget(self, spec: Spec) -> None:
         """Raises RequestError unless the budget lasts for one trial, with the machines that lack for it: else money
-        would be spent for nothing."""
+        would be spent for nothing; and where what was spent is in another currency."""
         if self.budget is None:
             return
         there = {m.node for m in self.ledger.open()} - self.made_anew(spec)
@@ -117,6 +117,7 @@ class Paying:
         work_s = plan.trial_duration_s(spec) if self.work_s is None else self.work_s
         least = (INSTALL_S if lacking else 0.0) + work_s + DOWN_S
         now, work = self.runner.now(), self.work or spec.sweep
+        self.ledger.check_currency(work)
         needed = self.ledger.spent(now + least, work)
         needed += sum(self.offer.of(t).price_per_hour for t in lacking) * hours(least)
         if needed > self.budget:

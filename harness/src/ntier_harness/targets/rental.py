@@ -99,6 +99,8 @@ class Rented(BaseModel):
     work: str = ""
     found_by: list[str] = Field(default_factory=list)
     machine: str = ""
+    currency: str = ""
+    """Of its price; empty in older records: the record's."""
 
     def is_of(self, work: str) -> bool:
         return work == self.work or work in self.found_by
@@ -124,9 +126,8 @@ class Ledger:
 
     @property
     def counted_in(self) -> str:
-        """The currency of what is on record: of the offer, unless machines are open that came by another one."""
-        record = self._read()
-        return record.currency if any(m.until_s is None for m in record.machines) else self.currency
+        """The currency of what is open, which came by one offer; of this one, if nothing is."""
+        return next((m.currency for m in self.open()), self.currency)
 
     def machines(self) -> list[Rented]:
         """Raises WorkError if the file is not such a record, RequestError if only root may know."""
@@ -140,9 +141,12 @@ class Ledger:
         except PermissionError:
             raise needs_root(self.file.parent) from None
         try:
-            return _Record.model_validate(read_json(self.file, RECORD_BYTES))
+            record = _Record.model_validate(read_json(self.file, RECORD_BYTES))
         except ValueError as error:
             raise no_record(self.file, "rental", error) from None
+        for machine in record.machines:
+            machine.currency = machine.currency or record.currency
+        return record
 
     def open(self) -> list[Rented]:
         """Those that were not given back."""
@@ -155,18 +159,35 @@ class Ledger:
         known = self.machines()
         there = {(m.node, m.type) for m in known if m.until_s is None and m.node not in anew}
         new = [
-            Rented(node=node, type=t.type, price_per_hour=t.price_per_hour, from_s=now_s, work=work)
+            Rented(
+                node=node,
+                type=t.type,
+                price_per_hour=t.price_per_hour,
+                from_s=now_s,
+                work=work,
+                currency=self.currency,
+            )
             for node, t in wanted.items()
             if (node, t.type) not in there
         ]
-        if new and self.counted_in != self.currency:
-            names = ", ".join(m.node for m in known if m.until_s is None)
+        if new:
+            self.check_currency()
+            self._write([*known, *new])
+
+    def check_currency(self, work: str | None = None) -> None:
+        """Raises RequestError where machines are open whose prices are in another currency than the offer's, or, with
+        `work`, where some that are gone cost it something in another one: nobody can add them."""
+        other = [m for m in self.machines() if m.currency != self.currency]
+        if names := ", ".join(m.node for m in other if m.until_s is None):
             raise RequestError(
                 f"machines: {names} are rented in {self.counted_in}, and these prices are in {self.currency}; give the "
                 "file that they came by, or first give them back"
             )
-        if new:
-            self._write([*known, *new])
+        if work is not None and (before := {m.currency for m in other if m.is_of(work) and m.price_per_hour}):
+            raise RequestError(
+                f"budget: what {work} cost before is in {', '.join(sorted(before))}, and these prices are in "
+                f"{self.currency}; give prices in the same currency, or no budget"
+            )
 
     def give_back(self, now_s: float, nodes: set[str] | None = None) -> None:
         """Notes that machines are gone; None: all."""
@@ -222,8 +243,10 @@ class Ledger:
             self._write(known)
 
     def spent(self, at_s: float, work: str | None = None) -> float:
-        """Cost until then. `work`: only rentals for it or found by it, and open rentals of any work; None: all."""
-        return sum(m.cost(at_s) for m in self.machines() if work is None or m.until_s is None or m.is_of(work))
+        """Cost until then, of what is priced in the offer's currency (`check_currency`). `work`: only rentals for it or
+        found by it, and open rentals of any work; None: all."""
+        priced_so = [m for m in self.machines() if m.currency == self.currency]
+        return sum(m.cost(at_s) for m in priced_so if work is None or m.until_s is None or m.is_of(work))
 
     def _write(self, machines: list[Rented]) -> None:
         record = _Record(currency=self.counted_in, machines=machines)

@@ -273,9 +273,9 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
         with contextlib.suppress(WorkError):  # what was asked for and did not come costs nothing
             self.clear_strays()
         return WorkError(
-            f"{self.name}: {place} has no free machine for {', '.join(lacking)}{why}; those that are there stay. Try "
-            f"later, or other types; or, if all may be anew, ntier down --target {self.name}: then each of "
-            f"{', '.join(self.offer.locations)} is tried"
+            f"{self.name}: {place} has no free machine for {', '.join(lacking)}{why}; the others stay, what was to be "
+            "replaced may be gone. Try later, or other types; or, if all may be anew, ntier down --target "
+            f"{self.name}: then each of {', '.join(self.offer.locations)} is tried"
         )
 
     def _none_instead(self, silent: list[str], *, fresh: bool) -> WorkError:

@@ -532,7 +532,8 @@ def test_a_machine_that_was_full_is_not_to_be_asked_again():
     high = [invalid(trial(users, 80.0, users / 10 / 80 - 7, "db1")) for users in (7000, 9000)]
     full = [replace(t, load=replace(t.load, invalid_reasons="host_saturated, collector_interval")) for t in high]
     told = (
-        "measure on a larger machine, or the whole sweep at a smaller scale: the machine beneath the nodes was full at "
+        "let nothing else run on the machine beneath the nodes, or take a larger one, or a smaller scale for the whole "
+        "sweep: it was full at "
     )
     assert judge_sweep("s", "1/1/1/1M", [*low, *full], 0.1).next == [f"{told}u07000.r01, u09000.r01"]
     both = judge_sweep("s", "1/1/1/1M", [*low, high[0], full[1]], 0.1).next

@@ -77,8 +77,8 @@ def _again(invalid: list[Load]) -> list[str]:
     texts = [f"repeat {_names(others)}: invalid"] if others else []
     if full:
         texts.append(
-            "measure on a larger machine, or the whole sweep at a smaller scale: the machine beneath the nodes was "
-            f"full at {_names(full)}"
+            "let nothing else run on the machine beneath the nodes, or take a larger one, or a smaller scale for the "
+            f"whole sweep: it was full at {_names(full)}"
         )
     return texts
 

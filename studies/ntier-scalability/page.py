@@ -14,6 +14,7 @@ import re
 import sys
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import costs
@@ -76,7 +77,7 @@ COLUMNS = ("sweep", "limits", "max_per_s", "low", "high", "at_least", "knee_user
 
 def collect(store: Path) -> None:
     """Sweeps of the study with a valid trial -> maxima.csv and costs.csv, beside those that they have already."""
-    beside = anchors(CLAIMS)
+    beside = _anchors()
     wanted = {*beside, *beside.values(), *(sweep for claim in read(CLAIMS) for sweep in claim.sweeps)}
     names = [name for name in sweeps(store) if name in wanted and has_valid_trial(name, store)]
     facts = read_facts(store, names) if names else {}
@@ -144,10 +145,15 @@ def sweep_at(row: int, databases: int, letters: str, middleware: str) -> str:
     return f"1-{row}-1-{databases}{letters}.browse_only.{middleware}.{'s0_1' if small else 's0_2'}"
 
 
+@cache
+def _anchors() -> dict[str, str]:
+    """Sweep -> its anchor. The file takes long to read, and each place asks."""
+    return anchors(CLAIMS)
+
+
 def scale_of(sweep: str) -> float:
     """By the end of its name; an anchor has that of its block."""
-    beside = anchors(CLAIMS)
-    name = next((cell for cell, anchor in beside.items() if anchor == sweep), sweep)
+    name = next((cell for cell, anchor in _anchors().items() if anchor == sweep), sweep)
     told = re.search(r"\.s(\d+)_(\d+)$", name)
     return float(f"{told[1]}.{told[2]}") if told else SCALE
 
@@ -238,7 +244,7 @@ def cost() -> str:
 
 def blocks() -> costs.Blocks:
     """Of what is compared by the CPU of the web server."""
-    known = Blocks(anchors(CLAIMS), between(CLAIMS))
+    known = Blocks(_anchors(), between(CLAIMS))
 
     def of(one: str, other: str) -> Quantity | None:
         return known.between([Side("cores", "web", False, name) for name in (one, other)])
@@ -273,7 +279,7 @@ def judged(store: Path) -> list[Claim]:
 
 def of_maxima() -> dict[tuple[str, str], Operand]:
     """Maxima, and those in anchors, as sides of ratios: of sweeps that are gone, for a claim that is younger."""
-    beside, there, found = anchors(CLAIMS), rows(), {}
+    beside, there, found = _anchors(), rows(), {}
     for name, row in there.items():
         settings = {"scale": f"{scale_of(name):g}", "data_profile": "small",
                     "think_time_s": "7", "mix": name.split(".")[1],

@@ -63,9 +63,9 @@ def advice(
     first = _again(invalid) if wasted else []
     by_verdict = {"unknown": _unknown, "hidden": _hidden, "none": _none}
     special = [] if unseen else by_verdict.get(result.verdict, _named)(result, valid, members, context)
-    again = [_round(load.users) for load in invalid if load.by_users] if wasted else []
-    special = [text for text in special if not (isinstance(text, Add) and text.users in again)]
-    asked = [*again, *(text.users for text in special if isinstance(text, Add))]
+    refused = [_round(load.users) for load in invalid if load.by_users] if wasted else []
+    special = [text for text in special if not (isinstance(text, Add) and text.users in refused)]
+    asked = [*refused, *(text.users for text in special if isinstance(text, Add))]
     repeated = any(str(text).startswith(REPEAT) for text in special)
     unbounded = [] if repeated else _unbounded(result, members)
     return [str(text) for text in (*first, *special, *_loads(result, valid, asked, low_loads), *unbounded)][:MOST]

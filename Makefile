@@ -160,7 +160,7 @@ images: venv ## snapshots with the roles of a topology, so that rented machines 
 leftovers: venv ## what crashed runs left in the account that rents machines (REMOVE=1: removes it)
 	@$(NTIER) leftovers $(call option,TARGET,target) $(if $(REMOVE),--remove) $(if $(JSON),--json)
 
-SMOKE = --topo 1/1/1/1M --users 1000,3000 --phases smoke --name smoke $(OPTIONS)
+SMOKE = --topo 1/1/1/1M --scale 0.1 --users 1000,3000 --phases smoke --name smoke $(OPTIONS)
 smoke: venv ## the experiment of the continuous integration: a small topology, two loads, short phases, the full path
 	@$(call prepare,sweep $(SMOKE))
 	@$(NTIER) sweep $(SMOKE)

@@ -19,6 +19,7 @@ from .. import promises
 
 NTIER = str(Path(sys.executable).with_name("ntier"))
 PHASES = "3/10/1"  # s; long enough that a fault fits into the run phase, short enough for a dozen of them
+SCALE = ("--scale", "0.1")  # as of `make smoke`: at 0.2 a slow machine is full, and no trial on it is valid
 DEADLINE_S = 1800  # also on a machine that a hypervisor robs: each attempt then waits some minutes
 INCUS = ["incus", "--project", "ntier"]
 # Checks (docs/validity.md) by which a trial is refused where a hypervisor takes CPU time, or where the host or its
@@ -39,7 +40,7 @@ class RealSweep:
         topology, mix, _ = system.split(".")
         self.argv = [NTIER, "sweep", "--topo", topology.replace("-", "/"), "--mix", mix, "--users", "500",
                      "--phases", PHASES, "--name", name, "--attempts", "3", "--results", str(results),
-                     *more]  # fmt: skip
+                     *SCALE, *more]  # fmt: skip
         self.sweep = f"{system}.{name}"
         self.raw = results / "raw"
         self.process: subprocess.Popen[bytes] | None = None
@@ -163,7 +164,7 @@ def deployed(deployments: None) -> None:
         pytest.skip("needs root")
     for command in ("up", "deploy"):
         done = subprocess.run(
-            [NTIER, command, "--topo", "1/1/1/1M"], capture_output=True, text=True, timeout=DEADLINE_S
+            [NTIER, command, "--topo", "1/1/1/1M", *SCALE], capture_output=True, text=True, timeout=DEADLINE_S
         )
         assert done.returncode == 0, done.stderr
 

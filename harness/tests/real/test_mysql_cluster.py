@@ -97,7 +97,7 @@ def test_two_sql_nodes_see_the_same_rows_whoever_writes(cluster):
 
 
 def swept(tmp_path: Path, name: str, mix: str = "browse_only") -> RealSweep:
-    return RealSweep(tmp_path / "results", name, f"1-1-2-2C.{mix}.ndbsql", ("--data", "tiny"))
+    return RealSweep(tmp_path / "results", name, f"1-1-2-2C.{mix}.ndbsql", ("--data", "tiny", "--scale", "auto"))
 
 
 def test_a_trial_that_lost_a_data_node_goes_on_and_is_invalid(cluster, tmp_path):

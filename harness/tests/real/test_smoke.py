@@ -81,8 +81,8 @@ def lines_of(path: Path) -> list[str]:
 def test_two_of_each_tier_and_of_clients_with_users_who_write(tmp_path: Path) -> None:
     """Users take turns over the web nodes, connections over the middleware nodes; two clients share the users. Authors
     write through both middleware nodes, and both replicas hold the same afterwards."""
-    request = ["--topo", "2/2/2/2P", *SCALE, "--clients", "2", "--mix", "read_write", "--users", "1500", "--phases", "smoke"]
-    request += ["--set", "db_geqo=off", "--name", "all", "--results", str(tmp_path)]
+    request = ["--topo", "2/2/2/2P", "--clients", "2", "--mix", "read_write", "--users", "1500", "--phases", "smoke"]
+    request += [*SCALE, "--set", "db_geqo=off", "--name", "all", "--results", str(tmp_path)]
     done = subprocess.run([NTIER, "sweep", *request], cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S)
     check_sound(done, tmp_path)
     trial = last_attempt(tmp_path, "2-2-2-2P.read_write.*/u01500.r01*")

@@ -22,7 +22,7 @@ takes_deploy    := $(EXPERIMENT) $(PLACE)
 takes_setup     := $(EXPERIMENT)
 takes_campaign  := SPEC MACHINES BUDGET METRICS $(PLACE)
 takes_study     := NAME SPEC METRICS $(PLACE)
-takes_smoke     := $(PLACE)
+takes_smoke     := ATTEMPTS $(PLACE)
 takes_status    := TARGET $(PLACE)
 takes_doctor    := TARGET MACHINES JSON
 takes_down      := TARGET
@@ -160,7 +160,7 @@ images: venv ## snapshots with the roles of a topology, so that rented machines 
 leftovers: venv ## what crashed runs left in the account that rents machines (REMOVE=1: removes it)
 	@$(NTIER) leftovers $(call option,TARGET,target) $(if $(REMOVE),--remove) $(if $(JSON),--json)
 
-SMOKE = --topo 1/1/1/1M --scale 0.1 --users 1000,3000 --phases smoke --name smoke $(OPTIONS)
+SMOKE = --topo 1/1/1/1M --scale 0.1 --users 1000,3000 --phases smoke --name smoke $(OPTIONS) $(call option,ATTEMPTS,attempts)
 smoke: venv ## the experiment of the continuous integration: a small topology, two loads, short phases, the full path
 	@$(call prepare,sweep $(SMOKE))
 	@$(NTIER) sweep $(SMOKE)

@@ -213,18 +213,27 @@ print(round(1e6 * (used.ru_utime + used.ru_stime)))
 """
 
 
-def test_collecting_mysql_costs_far_less_than_a_client_a_second(deployment):
+def test_collecting_mysql_costs_far_less_than_a_client_a_second(deployment, measured):
     """CPU of the collector and its client over 10 s, beside that of ten clients which ask for the same and end. Both
     are measured on the same node one after the other, so a slow machine makes both slow (measured: a fiftieth)."""
     db = deployment.of_tier("db")[0]
-    measure = """
+    program = """
     ntier-node reset >/dev/null && ntier-node start /run/ntier/test-cost >/dev/null
     processes() { pgrep -f '[m]ysql_status'; pgrep -f '[d]efaults-file=/etc/ntier/mysql/monitor.cnf'; }
     used() { for p in $1; do cat /proc/$p/task/*/schedstat; done | awk '{ns += $1} END {print int(ns / 1000)}'; }
     at_first=$(processes); before=$(used "$at_first"); sleep 10; after=$(used "$at_first"); at_last=$(processes)
     ntier-node stop /run/ntier/test-cost >/dev/null; ntier-node drop /run/ntier/test-cost
     new=$(python3 -c '$ANEW'); echo $((after - before)) $new $at_first / $at_last"""
-    used_us, new_us, *processes = deployment.ssh(db, measure.replace("$ANEW", ANEW)).stdout.split()
-    middle = processes.index("/")
-    assert processes[:middle] == processes[middle + 1 :] != [], "another process than ten seconds before"
-    assert 0 < int(used_us) < int(new_us) / 5
+
+    def measure() -> tuple[int, int, list[str], list[str]]:
+        done = deployment.ssh(db, program.replace("$ANEW", ANEW))
+        figures, _, at_last = done.stdout.partition("/")
+        used_us, new_us, *at_first = figures.split() or pytest.fail(done.stderr)
+        return int(used_us), int(new_us), at_first, at_last.split()
+
+    def is_good(found: tuple[int, int, list[str], list[str]]) -> bool:
+        used_us, new_us, at_first, at_last = found
+        return at_first == at_last != [] and 0 < used_us < new_us / 5
+
+    found = measured(measure, is_good)
+    assert is_good(found), "us of the collector, of ten clients; processes before and after"

@@ -24,7 +24,8 @@ def test_nodes_that_join_one_that_was_alone_hold_the_same(tmp_path: Path) -> Non
     """Its users have changed its data, and so did the verification of each deployment; that of 2 nodes fails where they
     do not hold the same."""
     amount = ["--factor", "sleep_s=0.1", "--set", "amount=800", "--results", str(tmp_path)]  # 10 s of selects
-    check_sound(ntier("sweep", "1", *amount), tmp_path)  # valid or not: its users ran
+    # valid or not: its users ran
+    check_sound(lambda attempts: ntier("sweep", "1", *amount, "--attempts", str(attempts)), tmp_path)
     for topo in ("2", "1", "2"):
         up, deployed = ntier("up", topo), ntier("deploy", topo)
         assert up.returncode == deployed.returncode == 0, up.stderr + deployed.stdout + deployed.stderr

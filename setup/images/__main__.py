@@ -53,12 +53,13 @@ def plan(spec: dict, profiles: dict[str, list[str]], *, pinned: bool = False) ->
         steps[f"base-{name}"] = base_step(name, definition, pinned, options)
     for name, definition in spec["artefacts"].items():
         steps[name] = Step(name, "", partial(artefacts.build, name, definition), is_image=False)
-    for name, definition in spec["images"].items():
-        parts = {role: role_digests[role] for role in ("common", "monitor", name)}
-        digest = digests.of(steps[f"base-{definition['base']}"].digest, tool, sorted(parts.items()))
-        node = golden.BuildNode(name, address(len(steps)), role=name, tier=definition["tier"])
-        make = partial(golden.build, node, definition["base"], digest, parts)
-        steps[name] = Step(name, digest, make, [f"base-{definition['base']}", *definition["artefacts"]])
+    on_bases = [(f"node-{name}", f"base-{name}", golden.OF_EACH_NODE, "", []) for name in spec["bases"]]
+    on_nodes = [(n, f"node-{i['base']}", [n], i["tier"], i["artefacts"]) for n, i in spec["images"].items()]
+    for name, below, roles, tier, artefacts_needed in (*on_bases, *on_nodes):
+        parts = {role: role_digests[role] for role in roles}
+        digest = digests.of(steps[below].digest, tool, sorted(parts.items()))
+        node = golden.BuildNode(name, address(len(steps)), role=roles[-1], tier=tier or roles[-1])
+        steps[name] = Step(name, digest, partial(golden.build, node, below, digest, parts), [below, *artefacts_needed])
     data = golden.data_of(spec["data_system"])
     made = {"generate": data["generate"], "seed": data["seed"]}
     for dbms, profile in ((d, p) for d in spec["data"] for p in profiles.get(d, [])):

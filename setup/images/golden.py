@@ -21,6 +21,7 @@ HERE = Path(__file__).parent
 STATE = Path(os.environ.get("NTIER_STATE") or "/var/lib/ntier")
 NODE = digests.ROOT / "terraform/targets/local/node.sh"
 LOAD_ON_NODE = "/mnt/ntier-load"
+OF_EACH_NODE = ("common", "monitor")  # roles that every other one stands on: installed once for each base
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,13 @@ class BuildNode:
             command += [str(playbook), "-e", json.dumps(variables)]
             call(command, log, cwd=digests.ROOT / "ansible", env=environment)
 
-    def publish(self, digest: str, log: Any) -> str:
+    def publish(self, digest: str, log: Any, *, is_final: bool = True) -> str:
         """Cleans and stops the node, makes it the image; a first clone unpacks it in the pool so that `up` need not.
-        Returns the versions of what its role is about, which are in its description too."""
+        Returns the versions of what its role is about, which are in its description too. An image that is not final,
+        since others are built on it, keeps the lists of packages for them."""
         seal = (HERE / "seal.sh").read_text()
-        output = incus.run("exec", self.name, "--", "sh", "-s", stdin=seal, log=log)
+        arguments = [] if is_final else ["keep-lists"]
+        output = incus.run("exec", self.name, "--", "sh", "-s", *arguments, stdin=seal, log=log)
         packages, dates, held = output.split("---\n")
         versions = ", ".join(held.split("\n")[:-1])
         (self.folder / "packages.tsv").write_text(packages)
@@ -106,12 +109,13 @@ def call(command: list[str], log: Any, **options: Any) -> None:
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, **options)
 
 
-def build(node: BuildNode, base: str, digest: str, role_digests: dict[str, str], log: Any) -> str:
-    """Base image -> golden image of a role."""
+def build(node: BuildNode, below: str, digest: str, role_digests: dict[str, str], log: Any) -> str:
+    """The image `below` -> the same with the roles installed."""
     try:
-        node.start(f"base-{base}", log)
-        node.play(HERE / "install.yml", {"ntier_install_digests": role_digests}, log)
-        return node.publish(digest, log)
+        node.start(below, log)
+        roles = {"ntier_install_roles": list(role_digests), "ntier_install_digests": role_digests}
+        node.play(HERE / "install.yml", roles, log)
+        return node.publish(digest, log, is_final=node.role not in OF_EACH_NODE)
     finally:
         node.remove()
 

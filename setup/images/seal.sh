@@ -1,5 +1,5 @@
 # On a build node (sh, as root): prints its packages, the dates of its package sources, and the versions of what its role is about;
-# then removes what belongs to this node alone.
+# then removes what belongs to this node alone, and the lists of packages unless `keep-lists` is said.
 set -eu
 dpkg-query --show --showformat '${Package}\t${Version}\t${Architecture}\n'
 echo ---
@@ -9,7 +9,8 @@ for file in /etc/ntier/packages.d/*; do
   case $file in */monitor | */common) ;; *) xargs -r dpkg-query --show --showformat '${Package} ${Version}\n' <"$file" ;; esac
 done
 apt-get clean
-rm -rf /var/lib/apt/lists/* /root/.ansible /tmp/* /var/tmp/*
+[ "${1:-}" = keep-lists ] || rm -rf /var/lib/apt/lists/*
+rm -rf /root/.ansible /tmp/* /var/tmp/*
 rm -f /etc/ssh/ssh_host_* /root/.ssh/authorized_keys /var/lib/dbus/machine-id
 : >/etc/machine-id
 journalctl --quiet --rotate --vacuum-size=1 2>/dev/null || true

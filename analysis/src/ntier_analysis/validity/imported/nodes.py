@@ -34,6 +34,8 @@ SECOND_PCT = 110.0
 """Over a second a counter of ticks (10 ms) and slices (up to 50 ms, at both ends) may be ahead by a tenth."""
 WINDOW_S, CAPACITY_PCT = 10.0, 103.0
 """As H3."""
+ROUNDING = 1e-9
+"""Relative; more than rounding adds to a mean of equal values."""
 DISTINCT = 10
 """Different values that the use of a CPU must have for another one that reads the same throughout to be the same: two
 that idle may read 0 and 1 % alike."""
@@ -45,7 +47,7 @@ that idle may read 0 and 1 % alike."""
 @check("I8", "Samples of utilization in the run, of the resource that has fewest", "too_few_samples")
 def enough(trial: Imported) -> Finding:
     """Nodes that have no samples at all are told apart: the verdict knows of them."""
-    counted = {key: len(trial.in_run(part)) for key, part in trial.counted.items()}
+    counted = {key: len(trial.inside[key][0]) for key in trial.counted}
     servers = set(trial.nodes.loc[~trial.nodes["tier"].isin(NO_SERVERS), "node"])
     if not any(node in servers and resource == "cpu" for node, resource, _, _ in counted):
         return at_least(0, MIN_SAMPLES, "samples", "no CPU utilization (metric utilization_pct) of any server", 0)
@@ -57,7 +59,7 @@ def enough(trial: Imported) -> Finding:
 
 @check("I9", "Share of the run without samples, of the resource that has most gaps", "gaps")
 def covered(trial: Imported) -> Finding:
-    missing = {key: _missing_pct(trial, part) for key, part in trial.counted.items()}
+    missing = {key: _missing_pct(trial, trial.inside[key][0]) for key in trial.counted}
     if not missing:
         return undecidable("no samples of utilization", n=0)
     key = max(missing, key=lambda k: missing[k])
@@ -66,9 +68,8 @@ def covered(trial: Imported) -> Finding:
     )
 
 
-def _missing_pct(trial: Imported, part: pd.DataFrame) -> float:
-    """A sample stands for the median interval before it."""
-    inside = trial.in_run(part)["t_s"].to_numpy()
+def _missing_pct(trial: Imported, inside: np.ndarray) -> float:
+    """A sample stands for the median interval before it. `inside`: times of the samples in the run."""
     if len(inside) < 2:
         return 100.0
     interval = float(np.median(np.diff(inside)))
@@ -89,16 +90,16 @@ def capacity_second(trial: Imported) -> Finding:
 
 def _above(trial: Imported, window_s: float, limit: float, said: str) -> Finding:
     worst, where, late = 0.0, "", False
-    for key, part in trial.utilization.items():
-        # windows from the node's first sample in the run, the last one only if it is whole
-        inside = trial.in_run(part)
-        if inside.empty:
+    for key, (t_s, value) in trial.inside.items():
+        if not len(t_s) or value.max() < worst * (1 - ROUNDING):  # no mean is above the largest sample
             continue
-        begin = float(inside["t_s"].min())
-        whole = inside[inside["t_s"] < begin + window_s * max(1, (trial.run_s - 1) // window_s)]
-        means, scrapes = means_of(whole, begin, window_s), trial.scrapes.get((key[0], key[3]))
+        # windows from the node's first sample in the run, the last one only if it is whole
+        begin = float(t_s[0])
+        whole = t_s < begin + window_s * max(1, (trial.run_s - 1) // window_s)
+        t_s, value = t_s[whole], value[whole]
+        means, scrapes = means_of(t_s, value, begin, window_s), trial.scrapes.get((key[0], key[3]))
         if scrapes is not None:
-            means = _least(means, whole, scrapes, begin, window_s)
+            means = _least(means, t_s, scrapes, begin, window_s)
         if len(means) and means.max() > worst:
             worst, where, late = float(means.max()), _name(key), scrapes is not None
     text = f"{where} was used {'at least ' * late}{worst:.0f} % {said}"
@@ -108,13 +109,13 @@ def _above(trial: Imported, window_s: float, limit: float, said: str) -> Finding
     return exact(worst, limit, "pct", text, len(trial.utilization))
 
 
-def _least(means: np.ndarray, whole: pd.DataFrame, scrapes: pd.Series, begin: float, window_s: float) -> np.ndarray:
+def _least(means: np.ndarray, t_s: np.ndarray, scrapes: pd.Series, begin: float, window_s: float) -> np.ndarray:
     """What each window was used at least: the counters at its ends were read up to half a scrape before or after their
     times, so the window may be longer than it says."""
-    before = scrapes.rolling(2, min_periods=1).mean().reindex(whole["t_s"]).fillna(0.0).to_numpy()
-    window = np.floor((whole["t_s"].to_numpy() - begin) / window_s)
+    before = scrapes.rolling(2, min_periods=1).mean().reindex(t_s).fillna(0.0).to_numpy()
+    window = np.floor((t_s - begin) / window_s)
     longest = pd.Series(before).groupby(window).max().to_numpy()
-    length = max(window_s, float(np.median(np.diff(whole["t_s"]))) if len(whole) > 1 else window_s)
+    length = max(window_s, float(np.median(np.diff(t_s))) if len(t_s) > 1 else window_s)
     return means * length / (length + longest)
 
 
@@ -205,9 +206,9 @@ def twice(trial: Imported) -> Finding:
     tiers = dict(zip(trial.nodes["node"], trial.nodes["tier"], strict=True))
     first: dict[bytes, str] = {}
     pairs = []
-    for (node, resource, _, _), part in sorted(trial.counted.items()):
-        values = trial.in_run(part)["value"].to_numpy(float)
-        if resource == "cpu" and node in servers and len(np.unique(values)) >= DISTINCT:
+    for key in sorted(trial.counted):
+        node, values = key[0], trial.inside[key][1]
+        if key[1] == "cpu" and node in servers and len(np.unique(values)) >= DISTINCT:
             other = first.setdefault(values.tobytes(), node)
             pairs += [f"{other} and {node}"] if tiers[other] != tiers[node] else []
     text = f"{', '.join(pairs)}: the same machine? give it one name, in one tier" if pairs else "none"

@@ -56,9 +56,20 @@ class Imported:
         return {key: part[["t_s", "value"]] for key, part in rows.groupby(["node", "resource", "item", "source"])}
 
     @cached_property
+    def inside(self) -> dict[tuple[str, str, str, str], tuple[np.ndarray, np.ndarray]]:
+        """Times and values of `utilization` in the run, without gaps: each check looks at them, some in a loop."""
+        start, end = self.run
+        found = {}
+        for key, part in self.utilization.items():
+            t, value = part["t_s"].to_numpy(float), part["value"].to_numpy(float)
+            rows = (t >= start) & (t < end) & ~np.isnan(value)
+            found[key] = t[rows], value[rows]
+        return found
+
+    @cached_property
     def counted(self) -> dict[tuple[str, str, str, str], pd.DataFrame]:
         """The same without the sources that the verdict does not look at: of each resource one is left."""
-        times = {key: self.in_run(part)["t_s"].to_numpy() for key, part in self.utilization.items()}
+        times = {key: t for key, (t, _) in self.inside.items()}
         order = sorted(times, key=lambda key: (not len(times[key]), preference(key[3], times[key])), reverse=True)
         best = {key[:3]: key for key in order}
         return {key: part for key, part in self.utilization.items() if best[key[:3]] == key}
@@ -77,10 +88,9 @@ class Imported:
         """1-s means (or samples, if these are longer) of the CPUs of the tiers' nodes in the run."""
         names = set(self.nodes.loc[self.nodes["tier"].isin(tiers), "node"])
         busy = {}
-        for (node, resource, _, _), part in self.counted.items():
-            if node in names and resource == "cpu":
-                inside = self.in_run(part)
-                busy[node] = means_of(inside, self.run[0], SECOND_S)
+        for key in self.counted:
+            if key[0] in names and key[1] == "cpu":
+                busy[key[0]] = means_of(*self.inside[key], self.run[0], SECOND_S)
         return {node: values for node, values in busy.items() if len(values)}
 
     @cached_property
@@ -90,9 +100,9 @@ class Imported:
         return None if done is None else done[(done["t_s"] >= self.run[0]) & (done["t_s"] < self.run[1])]
 
 
-def means_of(part: pd.DataFrame, start: float, window_s: float) -> np.ndarray:
+def means_of(t_s: np.ndarray, value: np.ndarray, start: float, window_s: float) -> np.ndarray:
     """Of each window of the length, in order of time; windows without a sample are left out."""
-    return part.groupby(np.floor((part["t_s"] - start) / window_s))["value"].mean().to_numpy(dtype=float)
+    return pd.Series(value).groupby(np.floor((t_s - start) / window_s)).mean().to_numpy(dtype=float)
 
 
 REGISTERED: list[tuple[str, str, str, Callable[[Imported], Finding]]] = []

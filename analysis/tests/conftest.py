@@ -16,8 +16,9 @@ def demo(made_once) -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def sweeps_of_a_mesh(made_once) -> None:
-    """Those that several tests want are made once."""
+def simulated(made_once) -> None:
+    """Sweeps and trials that several tests want are made once."""
     import mesh
+    import synthetic
 
-    mesh.made_once = made_once
+    mesh.made_once = synthetic.made_once = made_once

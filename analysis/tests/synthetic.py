@@ -8,14 +8,17 @@ import hashlib
 import heapq
 import itertools
 import json
+import shutil
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import zstandard
-from ntier_analysis.contracts import FileEntry, Host, Manifest, Node, Phase, State
+from ntier_analysis.contracts import FileEntry, Host, Manifest, Node, Phase, State, Validity
+from ntier_analysis.ingest import ingest_sweep
 
 T0 = 1_790_000_000.0
 TIERS = ("web", "app", "middleware", "db")
@@ -187,6 +190,8 @@ class Spec:
     seal: bool = True
     attempt: int = 1
     above: int | None = None
+    validated: bool = False
+    """The harness has found it valid, so that ingest does not look again."""
     leave_s: float | None = None
     """When users leave who are there before the run only; None: after half of the ramp-up."""
 
@@ -195,12 +200,29 @@ class Spec:
         return 0 if self.above is None else round(self.above * self.scale) - round(self.users * self.scale)
 
 
+made_once: Callable[[str, Callable[[Path], object]], Path] | None = None
+"""The fixture of this name. With it, a trial that several tests want is made once and copied."""
+
+
+def _named(kind: str, what: object) -> str:
+    return f"{kind}-{hashlib.sha256(repr(what).encode()).hexdigest()[:16]}"
+
+
 def write_trial(raw: Path, spec: Spec) -> Path:
     """Writes one raw trial (collected; its validity is left to the program under test); returns its folder."""
     before = "" if spec.above is None else f".above{spec.above:05d}"
     trial = f"u{spec.users:05d}{before}.r{spec.rep:02d}"
     name = trial + (f".a{spec.attempt}" if spec.attempt > 1 else "")
     folder = raw / spec.sweep / name
+    if made_once is None:
+        _write_trial(folder, spec, trial)
+    else:
+        made = made_once(_named("trial", spec), lambda folder: _write_trial(folder, spec, trial))
+        shutil.copytree(made, folder, dirs_exist_ok=True)
+    return folder
+
+
+def _write_trial(folder: Path, spec: Spec, trial: str) -> None:
     leave_s = spec.phases[0] / 2 if spec.leave_s is None else spec.leave_s
     run = simulate(spec.truth, round(spec.users * spec.scale), spec.phases, spec.seed, spec.leavers, leave_s)
     _client(folder / "clients" / "client1", spec, run)
@@ -217,7 +239,6 @@ def write_trial(raw: Path, spec: Spec) -> Path:
     if spec.seal:
         manifest.files = [entry(folder, p) for p in sorted(folder.rglob("*")) if p.is_file()]
     manifest.write(folder)
-    return folder
 
 
 def entry(folder: Path, path: Path) -> FileEntry:
@@ -280,6 +301,7 @@ def _manifest(spec: Spec, nodes: list[Node], name: str) -> Manifest:
         ],
         host=Host(cores=2, memory_bytes=24 * 2**30, kernel="6.1", os="Debian", cgroup_version=2),
         state=State.COLLECTED,
+        validity=Validity(valid=True, checks=[]) if spec.validated else None,
         clock_offsets_s={
             n.name: {"offset_before": 0.0002, "offset_after": 0.0003, "rtt_before": 0.001, "rtt_after": 0.001}
             for n in nodes
@@ -545,3 +567,12 @@ def write_sweep(raw: Path, truth: Truth, users: list[int], **options) -> Path:
     for i, n in enumerate(users):
         write_trial(raw, Spec(n, truth, seed=100 + i, start_s=T0 + 200 * i, **options))
     return raw / options.get("sweep", Spec(1, truth).sweep)
+
+
+def stored_sweep(truth: Truth, users: list[int], **options) -> Path:
+    """A folder with the sweep of `write_sweep` in `raw` and in `store`, made once for all tests: to be read only."""
+
+    def make(folder: Path) -> None:
+        ingest_sweep(write_sweep(folder / "raw", truth, users, **options), folder / "store")
+
+    return made_once(_named("sweep", (truth, users, options)), make)

@@ -4,10 +4,9 @@ otherwise one at a time."""
 import json
 
 import pytest
+from checked import Checks
 from ntier_analysis.contracts import Manifest, Outcome, implied
 from ntier_analysis.contracts.system import Interaction
-from ntier_analysis.trial import RawTrial
-from ntier_analysis.validity.registry import validate
 from synthetic import JTL, Spec, Truth, _csv, write_trial
 
 TABLES = ("comments", "old_comments", "moderator_log", "users")
@@ -49,7 +48,7 @@ def trial(tmp_path, after, writes=True, stored=5, moderated=2, failed=0, retries
     beat = (f"{at / 1000:.3f}", 1, len(rows), failed, "nan", 0, 0, retries)
     columns = "t_s,users,completed,errors,response_time_mean_ms,content_checked,content_wrong,retries"
     _csv(client / "progress.csv", columns, [beat])
-    return {c.id: c for c in validate(RawTrial(folder)).checks}
+    return Checks(folder)
 
 
 def test_every_confirmed_write_left_its_row(tmp_path):
@@ -107,7 +106,7 @@ def test_replicas_are_compared_unless_the_system_said_that_they_tell_nothing(tmp
     manifest.nodes.append(first.model_copy(update={"name": "db2", "index": 2}))
     told = {"interactions": [Interaction(name="Buy", writes=True)], "restores": restores}
     manifest.model_copy(update={"system": implied.system(600).model_copy(update=told)}).write(folder)
-    check = next(c for c in validate(RawTrial(folder)).checks if c.id == "R2")
+    check = Checks(folder)["R2"]
     if restores is False:
         assert check.outcome is Outcome.PASS
         assert "do not tell what they hold" in check.detail
@@ -139,7 +138,7 @@ def cluster(tmp_path, readings, begin_s=0.0):
         rows = [(f"{spec.start_s + begin_s + i:.3f}", *pair) for i, pair in enumerate(readings)]
         _csv(folder / "nodes/management1/cluster_status.csv", "t_s,data_nodes_started,data_nodes", rows)
     manifest.write(folder)
-    return {c.id: c for c in validate(RawTrial(folder)).checks}["R3"]
+    return Checks(folder)["R3"]
 
 
 def test_data_nodes_that_are_started_throughout_are_as_asked(tmp_path):

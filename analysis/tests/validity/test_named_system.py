@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 import zstandard
+from checked import Checks
 from ntier_analysis.contracts import Manifest, Outcome, implied
 from ntier_analysis.contracts.system import Interaction
 from ntier_analysis.errors import DataError
@@ -94,10 +95,7 @@ def test_what_is_missing_invalidates(trial, fault, request_lost):
         told(trial, PLUG_IN)
     id_, remove = FAULTS[fault]
     remove(trial)
-    validity, by_id = checks(trial)
-    assert by_id[id_].required
-    assert by_id[id_].outcome is not Outcome.PASS
-    assert not validity.valid
+    assert Checks(trial).invalidate(id_)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -105,29 +103,25 @@ def test_the_same_faults_invalidate_a_trial_without_a_system(trial, fault):
     rename(trial, None)
     id_, remove = FAULTS[fault]
     remove(trial)
-    validity, by_id = checks(trial)
-    assert by_id[id_].required
-    assert by_id[id_].outcome is not Outcome.PASS
-    assert not validity.valid
+    assert Checks(trial).invalidate(id_)
 
 
 def test_a_log_that_sends_nothing_on_is_told_as_without_a_system(trial):
     """One node cannot be told from a load that is too low for it."""
     told(trial, PLUG_IN)
     without_sent_to(trial / "nodes/web1/logs/access.log.zst")
-    _, named = checks(trial)
-    rename(trial, None)
-    _, before = checks(trial)
+    named = Checks(trial)
     assert named["O5"].outcome is Outcome.UNDECIDABLE
     assert "app1 0" in named["O5"].detail
-    assert named["O5"] == before["O5"]
+    rename(trial, None)
+    assert named["O5"] == Checks(trial)["O5"]
 
 
 def test_another_plan_of_jmeter_must_log_its_pauses_but_checks_no_content(trial):
     told(trial, OWN_PLAN)
     (trial / "clients/client1/gc.log").unlink()
     without(trial / "clients/client1/progress.csv", "content_checked", "content_wrong")
-    _, by_id = checks(trial)
+    by_id = Checks(trial)
     assert by_id["G3.gc"].required
     assert by_id["G3.gc"].outcome is Outcome.UNDECIDABLE
     assert not by_id["E2"].required
@@ -136,7 +130,7 @@ def test_another_plan_of_jmeter_must_log_its_pauses_but_checks_no_content(trial)
 def test_another_program_has_no_collector_of_garbage(trial):
     told(trial, OTHER)
     (trial / "clients/client1/gc.log").unlink()
-    _, by_id = checks(trial)
+    by_id = Checks(trial)
     assert by_id["G3.gc"].outcome is Outcome.PASS
     assert "another program" in by_id["G3.gc"].detail
 
@@ -166,7 +160,7 @@ def test_a_systems_own_collector_is_read_and_must_be_there(trial):
     manifest = Manifest.read(trial)
     started = {**manifest.collectors, "web1": [*manifest.collectors["web1"], "till_status"]}
     manifest.model_copy(update={"collectors": started}).write(trial)
-    assert not checks(trial)[0].valid
+    assert Checks(trial).invalidate("C1")
     start, end = RawTrial(trial).run
     seconds = range(int(start) - 1, int(end) + 2)
     file = trial / "nodes/web1/till_status.csv"
@@ -174,7 +168,7 @@ def test_a_systems_own_collector_is_read_and_must_be_there(trial):
     validity, _ = checks(trial)
     assert validity.valid, validity.reasons
     file.write_text("t_s,tills_used,tills_limit\n" + "".join(f"{t},2,4\n" for t in seconds if t % 7))
-    assert "collector_gap" in checks(trial)[0].reasons
+    assert "collector_gap" in Checks(trial).invalidate("C1", "C1.gap")
 
 
 def test_a_first_tier_without_apache_keeps_no_log(trial):
@@ -183,7 +177,7 @@ def test_a_first_tier_without_apache_keeps_no_log(trial):
     collectors = manifest.collectors | {"web1": ["sysstat"]}
     manifest.model_copy(update={"collectors": collectors}).write(trial)
     (trial / "nodes/web1/logs/access.log.zst").unlink()
-    _, by_id = checks(trial)
+    by_id = Checks(trial)
     assert by_id["C5"].outcome is Outcome.PASS
     assert "no access log" in by_id["C5"].detail
 
@@ -193,7 +187,7 @@ def test_other_interactions_promise_no_picture(trial):
     system = Manifest.read(trial).system
     rename(trial, system.model_copy(update={"interactions": [Interaction(name="StoriesOfTheDay")]}))
     without_pictures(trial / "nodes/web1/logs/access.log.zst")
-    _, by_id = checks(trial)
+    by_id = Checks(trial)
     assert by_id["C5"].outcome is Outcome.PASS
     assert "picture" in by_id["C5"].detail
 
@@ -201,8 +195,8 @@ def test_other_interactions_promise_no_picture(trial):
 @pytest.mark.parametrize("jmeter", [3, {"properties": []}])
 def test_a_request_that_is_no_request_decides_nothing(trial, jmeter):
     told(trial, {"jmeter": jmeter})
-    validity, by_id = checks(trial)
-    assert not validity.valid
+    by_id = Checks(trial)
+    assert by_id.invalidate("G3.gc")
     assert "driver.json" in by_id["G3.gc"].detail
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from checked import Checks
 from ntier_analysis.contracts import Check, Manifest, Outcome
-from ntier_analysis.trial import RawTrial
-from ntier_analysis.validity.registry import registered, validate
+from ntier_analysis.validity.registry import registered
 from synthetic import T0, Spec, Truth, write_trial
 
 SPEC = Spec(
@@ -38,7 +38,7 @@ def folder(tmp_path) -> Path:
 
 
 def check(folder: Path, id_: str) -> Check:
-    return next(c for c in validate(RawTrial(folder)).checks if c.id == id_)
+    return Checks(folder)[id_]
 
 
 def column(text: str, name: str, change) -> str:
@@ -58,7 +58,7 @@ def column(text: str, name: str, change) -> str:
 
 def test_none_is_required_and_an_honest_trial_fails_none(folder):
     assert {c.id for c in registered()} >= NEW
-    by_id = {c.id: c for c in validate(RawTrial(folder)).checks}
+    by_id = Checks(folder)
     assert not any(by_id[i].required for i in NEW)
     assert {i for i in NEW if by_id[i].outcome is Outcome.FAIL} == set()
     assert {i for i in NEW if by_id[i].outcome is Outcome.PASS} >= {"G6", "G6.connect", "E3", "O2"}

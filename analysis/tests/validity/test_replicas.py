@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from checked import Checks
 from ntier_analysis.contracts import Manifest, Outcome
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.registry import validate
@@ -12,6 +13,7 @@ from synthetic import Spec, Truth, write_trial
 
 HONEST = Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.0012})
 SPEC = Spec(600, HONEST, phases=(20.0, 40.0, 5.0), seal=False)
+USED = ("O5", "O5.split", "O5.counters")
 LEAST = {"policy": "least_pending"}
 
 
@@ -43,9 +45,8 @@ def test_equal_shares_of_a_policy_that_promises_them_are_valid(folder):
 def test_t24_a_pinned_connection_is_found(folder):
     """Every statement goes to db1 although the policy is round robin."""
     spread(folder, [100.0, 0.0])
-    validity, by_id = checks(folder)
-    assert not validity.valid
-    assert "topology_not_used" in validity.reasons
+    by_id = Checks(folder)
+    assert "topology_not_used" in by_id.invalidate(*USED)
     assert by_id["O5"].detail.startswith("idle: db2; ")
     assert by_id["O5.split"].outcome is Outcome.FAIL
 
@@ -53,15 +54,15 @@ def test_t24_a_pinned_connection_is_found(folder):
 @pytest.mark.parametrize("rate", [0.2, 100.0])
 def test_t24_a_replica_that_the_middleware_does_not_know_is_found_at_any_load(folder, rate):
     spread(folder, [rate, 0.0], listed=1, **LEAST)
-    validity, by_id = checks(folder)
-    assert "topology_not_used" in validity.reasons
+    by_id = Checks(folder)
+    assert "topology_not_used" in by_id.invalidate(*USED)
     assert "not in the middleware's list" in by_id["O5"].detail
 
 
 def test_t24_two_names_for_one_database_are_found_by_the_databases_own_counters(folder):
     spread(folder, [50.0, 50.0], own=[100.0, 0.0])
-    validity, by_id = checks(folder)
-    assert {"topology_not_used", "counters_disagree"} <= set(validity.reasons)
+    by_id = Checks(folder)
+    assert {"topology_not_used", "counters_disagree"} <= set(by_id.invalidate(*USED))
     assert by_id["O5"].detail.startswith("idle: db2; ")
     assert by_id["O5.split"].outcome is Outcome.PASS  # the middleware alone sees nothing wrong
 
@@ -77,8 +78,8 @@ def test_least_pending_may_leave_the_second_replica_idle_while_the_first_is_neve
 def test_least_pending_must_use_the_second_replica_once_the_first_was_found_busy(folder):
     """Half of 2,000 reads found db1 busy; at least 700 of them (lower end of Wilson's interval at 40 samples)."""
     spread(folder, [50.0, 0.0], busy_s=[5.0, 0.0], **LEAST)
-    validity, by_id = checks(folder)
-    assert "topology_not_used" in validity.reasons
+    by_id = Checks(folder)
+    assert "topology_not_used" in by_id.invalidate(*USED)
     assert 600 < int(by_id["O5"].detail.partition("at least ")[2].split()[0]) < 1000
 
 
@@ -92,7 +93,7 @@ def test_the_third_replica_is_due_only_when_both_before_it_are_busy(folder):
 
 def test_tie_at_random_promises_every_replica_its_part(folder):
     spread(folder, [50.0, 0.0], busy_s=[0.0, 0.0], policy="least_pending", tie="random")
-    assert "topology_not_used" in checks(folder)[0].reasons
+    assert "topology_not_used" in Checks(folder).invalidate(*USED)
 
 
 @pytest.mark.parametrize(
@@ -107,16 +108,16 @@ def test_tie_at_random_promises_every_replica_its_part(folder):
 def test_a_split_off_the_equal_shares(folder, rates, policy, outcome):
     """10 points at 4,000 reads; 1.5 points; 8 points at 50 reads, whose standard error is 7."""
     spread(folder, rates, policy=policy)
-    validity, by_id = checks(folder)
+    by_id = Checks(folder)
     assert by_id["O5.split"].outcome.value == outcome
-    assert ("split_off_policy" in validity.reasons) == (outcome == "fail")
-    assert "topology_not_used" not in validity.reasons
+    assert ("split_off_policy" in by_id.invalidate(*USED)) == (outcome == "fail")
+    assert "topology_not_used" not in by_id.invalidate(*USED)
 
 
 def test_statements_that_did_not_come_through_the_middleware_are_found(folder):
     spread(folder, [50.0, 50.0], own=[50.0, 60.0])
-    validity, by_id = checks(folder)
-    assert "counters_disagree" in validity.reasons
+    by_id = Checks(folder)
+    assert "counters_disagree" in by_id.invalidate(*USED)
     assert by_id["O5.counters"].detail.startswith("db2: ")
 
 
@@ -125,13 +126,13 @@ def test_a_burst_at_the_end_of_the_run_may_be_inside_for_one_counter_only(folder
     spread(folder, [10.0, 10.0])
     add(folder / "nodes/middleware1/middleware_status.csv", "executed_total", 61)
     add(folder / "nodes/db1/mysql_status.csv", "Com_select", 62)
-    assert "counters_disagree" not in checks(folder)[0].reasons
+    assert "counters_disagree" not in Checks(folder).invalidate(*USED)
 
 
 def test_a_burst_in_the_middle_of_the_run_must_be_inside_for_both_counters(folder):
     spread(folder, [10.0, 10.0])
     add(folder / "nodes/middleware1/middleware_status.csv", "executed_total", 40)
-    assert "counters_disagree" in checks(folder)[0].reasons
+    assert "counters_disagree" in Checks(folder).invalidate(*USED)
 
 
 def test_a_late_reading_does_not_change_the_count(folder):
@@ -141,7 +142,7 @@ def test_a_late_reading_does_not_change_the_count(folder):
     table = pd.read_csv(file)
     table.loc[table.index == 40, "t_s"] += 0.79
     table.to_csv(file, index=False)
-    assert "counters_disagree" not in checks(folder)[0].reasons
+    assert "counters_disagree" not in Checks(folder).invalidate(*USED)
 
 
 def add(file: Path, column: str, second: int) -> None:
@@ -158,8 +159,8 @@ def test_without_the_middlewares_counters_the_databases_own_tell(folder):
     manifest = Manifest.read(folder)
     collectors = {n: [c for c in names if c != "middleware_status"] for n, names in manifest.collectors.items()}
     manifest.model_copy(update={"collectors": collectors}).write(folder)
-    validity, by_id = checks(folder)
-    assert "topology_not_used" in validity.reasons
+    by_id = Checks(folder)
+    assert "topology_not_used" in by_id.invalidate(*USED)
     assert by_id["O5.counters"].outcome is Outcome.UNDECIDABLE
 
 
@@ -168,6 +169,6 @@ def test_an_app_node_without_a_request_is_found(folder):
     app = next(n for n in manifest.nodes if n.name == "app1")
     second = app.model_copy(update={"name": "app2", "index": 2})
     manifest.model_copy(update={"nodes": [*manifest.nodes, second]}).write(folder)
-    _, by_id = checks(folder)
+    by_id = Checks(folder)
     assert by_id["O5"].outcome is Outcome.FAIL
     assert by_id["O5"].detail.startswith("idle: app2; ")

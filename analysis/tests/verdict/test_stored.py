@@ -217,15 +217,31 @@ def test_verdicts_one_by_one_read_the_settings_of_each_sweep_once(tmp_path, monk
 
 
 def change(store: Path, sweep: str, column: str, value: object) -> None:
-    write_table(store, "trials", sweep, read_table(store, "trials", sweep).assign(**{column: value}))
+    """Under other conditions, with the verdict that is stored."""
+    trials = read_table(store, "trials", sweep).assign(**{column: value})
+    write_table(store, "trials", sweep, trials, inputs=module.table_inputs(store, "trials", sweep))
+
+
+def two_judged(made_once, store: Path, **sweeps: str) -> tuple[str, str]:
+    """A store with two sweeps, name -> topology, and their verdicts: to be changed."""
+
+    def make(folder: Path) -> None:
+        for name, topology in sweeps.items():
+            mesh.write_sweep(folder, topology, name=name)
+        judge_again(folder, [])
+
+    shutil.copytree(made_once("judged-" + "-".join(sweeps), make), store)
+    small, large = module.sweeps(store)
+    return small, large
 
 
 @pytest.mark.parametrize(
     "column", ["mix", "middleware", "scale", "think_time_s", "data_profile", "policy", "target", "settings"]
 )
-def test_sweeps_under_other_conditions_are_no_witnesses(tmp_path, column):
+def test_sweeps_under_other_conditions_are_no_witnesses(tmp_path, made_once, column):
     store = tmp_path / "store"
-    small, large = (mesh.write_sweep(store, t) for t in ("1/1/1/1M", "1/1/1/2M"))
+    small, large = two_judged(made_once, store, small="1/1/1/1M", large="1/1/1/2M")
+    assert [text for text in verdicts(store, [small])[0].evidence if "with more db nodes" in text]
     change(store, large, column, 0.7 if column in ("scale", "think_time_s") else '{"app_pool_size": 8}')
     assert not [text for text in verdicts(store, [small])[0].evidence if "with more db nodes" in text]
 
@@ -242,9 +258,9 @@ def test_sweeps_under_other_conditions_are_no_witnesses(tmp_path, column):
         ("{}", "of an import", "with settings at of an import instead of its default ({}) the maximum is"),
     ],
 )  # fmt: skip
-def test_sweeps_that_differ_in_one_setting_are_heard_and_in_several_not(tmp_path, mine, others, heard):
+def test_sweeps_that_differ_in_one_setting_are_heard_and_in_several_not(tmp_path, made_once, mine, others, heard):
     store = tmp_path / "store"
-    here, there = (mesh.write_sweep(store, "1/1/1/1M", name=n) for n in ("a", "b"))
+    here, there = two_judged(made_once, store, a="1/1/1/1M", b="1/1/1/1M")
     change(store, here, "settings", mine)
     change(store, there, "settings", others)
     said = [text for text in verdicts(store, [here])[0].evidence if "the maximum is" in text and " instead of " in text]
@@ -263,7 +279,7 @@ def test_sweeps_that_differ_in_one_setting_are_heard_and_in_several_not(tmp_path
 def test_what_was_asked_for_comes_from_the_manifest(tmp_path, asked, kept):
     raw, store = tmp_path / "raw", tmp_path / "store"
     folder = write_sweep(raw, Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.01}), [300],
-                         phases=(10.0, 20.0, 2.0))  # fmt: skip
+                         phases=(10.0, 20.0, 2.0), validated=True)  # fmt: skip
     (trial,) = (path.parent for path in folder.glob("*/manifest.json"))
     Manifest.read(trial).model_copy(update={"settings": asked}).write(trial)
     ingest_sweep(folder, store)

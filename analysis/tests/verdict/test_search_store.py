@@ -1,6 +1,7 @@
 """A search as it is stored: the record beside the raw trials -> table `decisions` -> evidence, and the command."""
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -18,7 +19,7 @@ from ntier_analysis.verdict.foresight import Foresight
 from ntier_analysis.verdict.search import Goal
 from ntier_analysis.verdict.store import cores_of_idle, idle_use, searched, verdicts
 from ntier_analysis.verdict.tables import search_evidence
-from synthetic import Truth, write_sweep
+from synthetic import Truth, stored_sweep, write_sweep
 
 TRUTH = Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.01})  # 10/s, the knee is at 700 users
 GRID = tuple(range(200, 1401, 100))
@@ -32,15 +33,14 @@ DECISIONS = [
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    made = tmp_path_factory.mktemp("search")
-    sweep = write_sweep(made / "raw", TRUTH, [200, 1000, 1200, 1400])
-    ingest_sweep(sweep, made / "store")
-    return made, sweep
+def folder(simulated):
+    made = stored_sweep(TRUTH, [200, 1000, 1200, 1400], validated=True)
+    return made, next((made / "raw").iterdir())
 
 
-def test_the_record_becomes_evidence(folder):
-    made, sweep = folder
+def test_the_record_becomes_evidence(folder, tmp_path):
+    made = shutil.copytree(folder[0], tmp_path / "made")
+    sweep = made / "raw" / folder[1].name
     assert not verdicts(made / "store", [])[0].knee_bracketed, "a grid needs two loads below the knee"
     (sweep / "search.json").write_text(json.dumps({"grid": GRID, "decisions": DECISIONS}))
     assert not ingest_sweep(sweep, made / "store").unchanged
@@ -70,14 +70,14 @@ def test_loads_that_no_decision_chose_come_from_a_grid(tmp_path, chosen, measure
 
 
 def test_a_grid_is_judged_as_one_although_a_search_has_looked_at_it(tmp_path):
-    sweep = write_sweep(tmp_path / "raw", TRUTH, [200, 1000, 1200, 1400])
+    sweep = write_sweep(tmp_path / "raw", TRUTH, [200, 1000, 1200, 1400], validated=True)
     (sweep / "search.json").write_text(json.dumps({"grid": GRID, "decisions": DECISIONS[1:]}))
     ingest_sweep(sweep, tmp_path / "store")
     assert not verdicts(tmp_path / "store", [])[0].knee_bracketed, "nobody chose the lowest load"
 
 
 def test_a_torn_record_is_an_error_that_names_it(tmp_path):
-    sweep = write_sweep(tmp_path / "raw", TRUTH, [200])
+    sweep = write_sweep(tmp_path / "raw", TRUTH, [200], validated=True)
     (sweep / "search.json").write_text("{")
     with pytest.raises(DataError, match=r"search\.json: not JSON"):
         ingest_sweep(sweep, tmp_path / "store")
@@ -175,7 +175,7 @@ def test_trials_beyond_the_knee_foresee_the_width_of_the_interval(folder):
 def test_loads_that_did_not_count_are_not_foreseen_to_count(tmp_path):
     """At 4,500 users an answer takes more than half of the run, so three others count; and a torn file of another sweep
     is no matter of this one."""
-    sweep = write_sweep(tmp_path / "raw", TRUTH, [200, 1000, 1200, 1400, 4500])
+    sweep = write_sweep(tmp_path / "raw", TRUTH, [200, 1000, 1200, 1400, 4500], validated=True)
     ingest_sweep(sweep, tmp_path / "store")
     table_file(tmp_path / "store", "trials", "another").write_bytes(b"torn")
     told = foreseen(tmp_path, sweep.name, scale="0.1")

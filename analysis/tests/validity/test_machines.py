@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from checked import Checks
 from ntier_analysis.contracts import Manifest, Outcome
 from ntier_analysis.ingest import ingest_sweep
 from ntier_analysis.parsers import host
@@ -109,8 +110,8 @@ def test_an_honest_trial_is_valid_and_says_what_does_not_apply(trial):
     ],
 )
 def test_a_fault_of_one_machine_invalidates_the_trial(trial, fault, id_, says):
-    validity, by_id = checks(as_machines(trial, **fault))
-    assert not validity.valid
+    by_id = Checks(as_machines(trial, **fault))
+    assert by_id.invalidate(id_)
     assert by_id[id_].outcome is Outcome.FAIL
     assert says in by_id[id_].detail
 
@@ -138,8 +139,8 @@ def test_a_trial_from_before_machines_ran_a_canary_is_as_good(trial):
 def test_a_machine_without_its_samples_cannot_be_valid(trial):
     as_machines(trial)
     (trial / "nodes/db1/procstat.csv").unlink()
-    validity, by_id = checks(trial)
-    assert not validity.valid
+    by_id = Checks(trial)
+    assert by_id.invalidate("H2")
     assert by_id["H2"].outcome is Outcome.UNDECIDABLE
 
 

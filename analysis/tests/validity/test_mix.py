@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from checked import Checks
 from ntier_analysis.contracts import Outcome
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.mix import (
@@ -21,7 +22,6 @@ from ntier_analysis.validity.mix import (
     turned_away,
     walk,
 )
-from ntier_analysis.validity.registry import validate
 from scipy import stats
 from synthetic import JTL, Spec, Truth, _csv, write_trial
 
@@ -133,7 +133,7 @@ def small(path, *rows):
 
 
 def outcomes(raw):
-    return {c.id: c for c in validate(raw).checks}
+    return Checks(raw)
 
 
 def test_an_honest_walk_passes_though_pages_turn_choices_away(tmp_path):

@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zstandard
+from checked import Checks
 from ntier_analysis.contracts import Outcome
-from ntier_analysis.trial import RawTrial
-from ntier_analysis.validity.registry import validate
 from synthetic import Spec, Truth, write_trial
 
 SPEC = Spec(600, Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.0012}), phases=(20.0, 100.0, 5.0))
@@ -20,7 +19,7 @@ SPEC = replace(SPEC, seal=False)
 
 
 def checks(folder: Path):
-    return {c.id: c for c in validate(RawTrial(folder)).checks}
+    return Checks(folder)
 
 
 def read_at(folder: Path, intervals: np.ndarray) -> None:

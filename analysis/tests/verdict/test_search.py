@@ -2,14 +2,18 @@
 random networks is in bench/capacity_search.py."""
 
 from dataclasses import replace
+from functools import cache
 
+import closed_network
 import numpy as np
 import pytest
-from closed_network import THINK_S, Network, trial
+from closed_network import THINK_S, Network
 from ntier_analysis.verdict.demands import passing_on
 from ntier_analysis.verdict.search import Goal, half_width, next_step
 from ntier_analysis.verdict.sweep import judge_sweep
 
+trial = cache(closed_network.trial)
+"""Most searches look at the same network, and many at the same loads of it."""
 SCALE = 0.2
 GOAL = Goal(tuple(range(1000, 13001, 1000)))
 DB = Network((0.0004, 0.0006, 0.0011, 0.0017), cv2=3.0)  # 115/s: the knee is at 4,035 users

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from checked import Checks
 from detector import observe
 from detector.network import simulate
 from detector.plan import Case, View
 from networks import LOADS, frames, judged, judged_frames, named, plan, throughput
-from ntier_analysis.contracts import Manifest
 from ntier_analysis.contracts.files import read_bytes
 from ntier_analysis.importing import import_folder
 from ntier_analysis.importing.folder import prepared
@@ -25,8 +25,6 @@ from ntier_analysis.parsers.host import tcp
 from ntier_analysis.parsers.sysstat import sysstat
 from ntier_analysis.statistics.laws import dependence
 from ntier_analysis.sysstat.keys import device
-from ntier_analysis.trial import RawTrial
-from ntier_analysis.validity.registry import validate
 from ntier_analysis.validity.sweep import sweep_checks
 from ntier_analysis.verdict.saturation import excess_moved, saturations
 from ntier_analysis.verdict.store import verdicts
@@ -55,8 +53,7 @@ def test_t13_users_that_start_inside_the_run_are_noticed(tmp_path):
     ramp_up, run = manifest["phases"][:2]
     ramp_up["end_s"] = run["start_s"] = ramp_up["start_s"]
     (folder / "manifest.json").write_text(json.dumps(manifest))
-    start = {c.id: c.outcome.value for c in validate(RawTrial(folder)).checks}["S2"]
-    assert start == "fail"
+    assert Checks(folder)["S2"].outcome.value == "fail"
 
 
 def test_t13_application_that_is_cold_at_first_is_no_bottleneck(tmp_path):
@@ -150,7 +147,8 @@ def test_t31_warming_up_is_found_in_loads_at_random(tmp_path):
     for i, users in enumerate(order):
         truth = replace(cold, demand_s=IDLE | {"db": 0.01 + 0.006 * np.exp(-i / 1.5)}) if i < 5 else warm
         rep = order[:i].count(users) + 1
-        write_trial(tmp_path, Spec(users, truth, seed=i, rep=rep, start_s=1_790_000_000.0 + 200 * i))
+        spec = Spec(users, truth, seed=i, rep=rep, start_s=1_790_000_000.0 + 200 * i, validated=True)
+        write_trial(tmp_path, spec)
     ingest_sweep(tmp_path / Spec(1, warm).sweep, tmp_path / "store")
     (verdict,) = verdicts(tmp_path / "store", [])
     assert any(text.startswith("check W8 fails") for text in verdict.evidence)
@@ -162,15 +160,15 @@ def test_t31_order_of_the_rows_changes_nothing():
     assert as_json(judged_frames(trials, samples, interactions)) == as_json(judged_frames(*mixed))
 
 
-def sweep_of_two(raw: Path, change) -> list:
-    """Two trials of one system; `change` does something to the second before it is judged. -> its checks by id."""
+def sweep_of_two(raw: Path, change) -> Checks:
+    """Two trials of one system, the first of which is valid; `change` does something to the second before it is
+    judged. -> its checks by id."""
     truth = Truth(IDLE | {"db": 0.01})
-    first, second = (write_trial(raw, Spec(n, truth, seed=n, start_s=1_790_000_000.0 + n)) for n in (200, 600))
-    manifest = Manifest.read(first)
-    manifest.validity = validate(RawTrial(first))
-    manifest.write(first)
+    for users in (200, 600):
+        made = Spec(users, truth, seed=users, start_s=1_790_000_000.0 + users, validated=users == 200)
+        second = write_trial(raw, made)
     change(second)
-    return {check.id: check for check in validate(RawTrial(second)).checks}
+    return Checks(second)
 
 
 def test_t32_node_that_was_renamed_between_two_trials_is_no_node_of_the_sweep(tmp_path):

@@ -62,7 +62,7 @@ def test_t13_application_that_is_cold_at_first_is_no_bottleneck(tmp_path):
     warm = replace(cold, stalls={})
     users = [300, 400, 500, 600, 700, 800, 900, 1000]
     for name, truth in (("cold", cold), ("warm", warm)):
-        ingest_sweep(write_sweep(tmp_path / name, truth, users), tmp_path / name / "store")
+        ingest_sweep(write_sweep(tmp_path / name, truth, users, validated=True), tmp_path / name / "store")
     (verdict,), (without,) = (verdicts(tmp_path / name / "store", []) for name in ("cold", "warm"))
     assert without.verdict == "none"
     assert (verdict.verdict, verdict.bottlenecks) == ("unknown", [])

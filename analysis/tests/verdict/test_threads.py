@@ -3,11 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from ntier_analysis.ingest import ingest_sweep
 from ntier_analysis.report.words import verdict_sentence
 from ntier_analysis.store.tables import read_table, write_table
 from ntier_analysis.verdict.tables import as_json, sweep_verdict
-from synthetic import Truth, write_sweep
+from synthetic import Truth, stored_sweep
 
 pytestmark = pytest.mark.whole
 
@@ -16,12 +15,11 @@ LOADS = [200, 400, 800, 1000, 1200]
 
 
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory):
+def tables(simulated):
     """A sweep that db1 limits, which is full from 700 users on."""
-    folder = tmp_path_factory.mktemp("threads")
-    sweep = write_sweep(folder / "raw", Truth(DEMAND_S), LOADS)
-    ingest_sweep(sweep, folder / "store")
-    return [read_table(folder / "store", name, sweep.name) for name in ("trials", "samples", "nodes", "interactions")]
+    made = stored_sweep(Truth(DEMAND_S), LOADS)
+    (sweep,) = (made / "raw").iterdir()
+    return [read_table(made / "store", name, sweep.name) for name in ("trials", "samples", "nodes", "interactions")]
 
 
 def judged(tables, cores: float, cpu_share: float):

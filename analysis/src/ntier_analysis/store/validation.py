@@ -113,7 +113,8 @@ def surely_holds(rule: Rule, column: pd.Series) -> bool:
     if missing.all():
         return True
     if rule.values or rule.pattern:
-        if not isinstance(kind, (pd.CategoricalDtype, pd.StringDtype)):
+        texts = isinstance(kind, (pd.CategoricalDtype, pd.StringDtype))
+        if not texts and pd.api.types.infer_dtype(column) != "string":  # of objects
             return False
         names = column.dropna().unique()
         return all(n in rule.values if rule.values else re.match(rule.pattern, str(n)) for n in names)

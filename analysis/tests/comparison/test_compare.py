@@ -1,5 +1,6 @@
 """Two sweeps side by side: on stores of known truth, and on the measured one that comes with the program."""
 
+import hashlib
 import json
 import re
 import shutil
@@ -34,7 +35,21 @@ RUN_S = 60.0
 LOADS = (200, 400, 900, 1000, 1100)
 
 
-def write_sweep(
+@pytest.fixture(scope="module", autouse=True)
+def shared(made_once):
+    """Sweeps that several tests want are made once and copied."""
+    global once
+    once = made_once
+
+
+def write_sweep(store, name, **asked) -> None:
+    """Copies what `make_sweep` writes of it."""
+    key = hashlib.sha256(repr((name, sorted(asked.items()))).encode()).hexdigest()[:16]
+    made = once(f"compared-{key}", lambda folder: make_sweep(folder, name, **asked))
+    shutil.copytree(made, store, dirs_exist_ok=True)
+
+
+def make_sweep(
     store,
     name,
     *,
@@ -116,7 +131,8 @@ def test_equal_systems_are_the_same_and_a_tenth_more_is_not(tmp_path):
 def test_percentiles_in_whole_milliseconds_are_no_better_known_than_these(tmp_path, reps):
     """12 ms in each repetition of one side, 13 ms in each of the other: both are rounded."""
     for name, order, p95 in (("a", 0, 12.0), ("b", 5000, 13.0), ("c", 9000, 12.0)):
-        write_sweep(tmp_path, name, reps=reps, seed=order, order=order, all_take_ms=p95, response_time_p95_ms=p95)
+        write_sweep(tmp_path, name, reps=3, seed=order, order=order, all_take_ms=p95, response_time_p95_ms=p95)
+        change(tmp_path, name, valid=lambda t: t["rep"] <= reps)
     for other in ("b", "c"):
         comparison = compare("a", other, tmp_path)
         for at in (row(comparison, "load", "response_time_p95_ms", users=1000),
@@ -166,7 +182,8 @@ def test_without_repetitions_the_missing_variance_is_said(tmp_path):
 )
 def test_incomparable_sweeps_are_refused_unless_told_otherwise(tmp_path, column, value):
     write_sweep(tmp_path, "a", seed=1)
-    write_sweep(tmp_path, "b", seed=2, **{column: value})
+    write_sweep(tmp_path, "b", seed=2)
+    change(tmp_path, "b", **{column: value})
     with pytest.raises(DataError, match=f"a and b cannot be compared: {column} is "):
         compare("a", "b", tmp_path)
     assert any(column in text for text in compare("a", "b", tmp_path, anyway=True).warnings)
@@ -175,8 +192,10 @@ def test_incomparable_sweeps_are_refused_unless_told_otherwise(tmp_path, column,
 @pytest.mark.parametrize(("think_s", "target", "refused"),
                          [(7.2, "imported", False), (7.2, "nodes", True), (8.0, "imported", True)])  # fmt: skip
 def test_think_times_of_imports_may_differ_as_measured_means_do(tmp_path, think_s, target, refused):
-    write_sweep(tmp_path, "a", seed=1, target=target)
-    write_sweep(tmp_path, "b", seed=2, target=target, think_time_s=think_s)
+    write_sweep(tmp_path, "a", seed=1)
+    write_sweep(tmp_path, "b", seed=2)
+    change(tmp_path, "a", target=target)
+    change(tmp_path, "b", target=target, think_time_s=think_s)
     if refused:
         with pytest.raises(DataError, match="think_time_s is 7 and "):
             compare("a", "b", tmp_path)
@@ -187,7 +206,8 @@ def test_think_times_of_imports_may_differ_as_measured_means_do(tmp_path, think_
 @pytest.mark.parametrize(("column", "value"), [("policy", "random"), ("target", "hosts"), ("middleware", "haproxy")])
 def test_what_may_be_the_thing_compared_is_named(tmp_path, column, value):
     write_sweep(tmp_path, "a", seed=1)
-    write_sweep(tmp_path, "b", seed=2, **{column: value})
+    write_sweep(tmp_path, "b", seed=2)
+    change(tmp_path, "b", **{column: value})
     (text,) = [w for w in compare("a", "b", tmp_path).warnings if w.startswith(column)]
     assert text == f"{column} is unknown and {value}: {MUST_EQUAL[column]}"
 
@@ -207,9 +227,9 @@ def test_versions_that_differ_are_a_warning(demo, tmp_path):
 def test_sweeps_that_differ_in_data_or_policy_are_no_witnesses_of_each_other(tmp_path):
     def said(column=None, value=None) -> bool:
         store = tmp_path / str(column)
-        write_sweep(store, "a", seed=1, topology="1/1/1/1M")
-        other = {} if column is None else {column: value}
-        write_sweep(store, "b", seed=2, capacity=90.0, topology="1/1/1/2M", **other)
+        write_sweep(store, "a", seed=1)
+        write_sweep(store, "b", seed=2, capacity=90.0)
+        change(store, "b", topology="1/1/1/2M", **({} if column is None else {column: value}))
         return any("with more db nodes" in e for e in verdicts(store, ["a", "b"])[0].evidence)
 
     assert said()
@@ -217,11 +237,10 @@ def test_sweeps_that_differ_in_data_or_policy_are_no_witnesses_of_each_other(tmp
 
 
 def test_phases_and_commits_that_differ_are_a_warning(tmp_path):
-    write_sweep(tmp_path, "a", seed=1, git_commit="a" * 40)
-    write_sweep(tmp_path, "b", seed=2, git_commit="b" * 40)
-    trials = read_table(tmp_path, "trials", "b")
-    trials["run_end_s"] = trials["run_start_s"] + 30
-    write_table(tmp_path, "trials", "b", trials)
+    write_sweep(tmp_path, "a", seed=1)
+    write_sweep(tmp_path, "b", seed=2)
+    change(tmp_path, "a", git_commit="a" * 40)
+    change(tmp_path, "b", git_commit="b" * 40, run_end_s=lambda t: t["run_start_s"] + 30)
     warnings = compare("a", "b", tmp_path).warnings
     assert "the run phase is 60 s and 30 s long" in warnings
     assert "git_commit is aaaaaaa and bbbbbbb" in warnings
@@ -336,7 +355,8 @@ def test_command_writes_figure_and_tables(demo, tmp_path):
 def test_cpu_of_a_tier_of_which_a_node_was_not_measured_is_not_compared(tmp_path):
     """Of the other sweep's two databases only one was: the tier would seem to need half as much."""
     write_sweep(tmp_path, "a", seed=1)
-    write_sweep(tmp_path, "b", seed=2, topology="1/1/1/2M")
+    write_sweep(tmp_path, "b", seed=2)
+    change(tmp_path, "b", topology="1/1/1/2M")
     assert {r.metric for r in compare("a", "a", tmp_path).rows} >= {"cpu_ms", "demand_ms"}
     assert not {r.metric for r in compare("a", "b", tmp_path).rows} & {"cpu_ms", "demand_ms", "cpu_ms_per_s"}
 
@@ -390,7 +410,7 @@ def test_values_of_another_factor_are_compared_each_with_itself(tmp_path):
 
 def test_capacities_of_open_loads_are_compared(tmp_path, monkeypatch):
     """They have no knee, and their rates are values of a factor; one sweep that serves all that is offered has none."""
-    for n, name in enumerate("abc"):
+    for n, name in enumerate("abc", 1):
         write_sweep(tmp_path, name, seed=n)
         sleeping(tmp_path, name, factor="rate", factor_unit="/s")
 
@@ -460,7 +480,8 @@ def test_users_that_differ_at_equal_values_of_a_factor_are_a_warning(tmp_path):
 
 def test_json_of_sweeps_over_users_has_the_users(tmp_path):
     write_sweep(tmp_path, "a", seed=1)
-    write_sweep(tmp_path, "b", seed=2, factor="users", factor_unit="users")
+    write_sweep(tmp_path, "b", seed=2)
+    change(tmp_path, "b", factor="users", factor_unit="users")
     document = json.loads(json.dumps(as_json(compare("a", "b", tmp_path))))
     assert document["factor"] == {"name": "users", "unit": ""}
     users = [r["users"] for r in document["rows"] if (r["scope"], r["metric"]) == ("load", "throughput_per_s")]
@@ -508,8 +529,8 @@ def test_loads_at_which_one_side_answers_nothing_in_time_are_not_left_out(tmp_pa
 
 
 def test_a_side_that_answers_nothing_beyond_the_knees_decides_nothing(tmp_path):
-    write_sweep(tmp_path, "a", reps=3, seed=1, wander=0.1)
-    write_sweep(tmp_path, "b", reps=3, seed=2, wander=0.1, order=5000)
+    write_sweep(tmp_path, "a", reps=4, seed=1, wander=0.12)
+    write_sweep(tmp_path, "b", reps=4, seed=2, wander=0.12, order=5000)
     change(tmp_path, "a", throughput_per_s=lambda t: beyond(t, "throughput_per_s"))
     with np.errstate(all="raise"):
         comparison = compare("a", "b", tmp_path)
@@ -532,7 +553,8 @@ def test_a_side_that_answers_nothing_beyond_the_knees_decides_nothing(tmp_path):
 def test_trials_that_are_numbered_alike_are_repetitions_in_the_order_of_their_runs(tmp_path, reps):
     """An import that does not number them: columns A and B, and their ratio, are of the same trials."""
     for number, name in enumerate(("a", "b")):
-        write_sweep(tmp_path, name, reps=reps, seed=number, order=5000 * number, noise=0.1)
+        write_sweep(tmp_path, name, reps=3, seed=number, order=5000 * number, noise=0.1)
+        change(tmp_path, name, valid=lambda t: t["rep"] <= reps)
     as_measured = table(compare("a", "b", tmp_path))
     for name in ("a", "b"):
         change(tmp_path, name, rep=1)

@@ -13,6 +13,7 @@ from ntier_analysis.contracts import Topology
 from ntier_analysis.statistics.mva import Station, solve
 from ntier_analysis.store.schema import TABLES
 from ntier_analysis.store.tables import write_table
+from ntier_analysis.verdict.store import judge_again
 
 DEMANDS_S = {"web": 0.0003, "app": 0.0016, "middleware": 0.0011, "db": 0.0019}
 """Core-seconds per interaction: one db limits first (526/s), then one app (625/s), then the middleware (909/s), as the
@@ -43,16 +44,27 @@ made_once: Callable[[str, Callable[[Path], object]], Path] | None = None
 
 
 def write_sweep(store: Path, topology: str, *, middleware: str = "shardingsphere", name: str = "", scale: float = 0.2,
-                loads: tuple[int, ...] = LOADS, seed: int = 1, reps: int = 1) -> str:  # fmt: skip
-    """Writes all tables of one sweep; returns its name. Rates of trials vary by 1 %, of batches by 3 %."""
+                loads: tuple[int, ...] = LOADS, seed: int = 1, reps: int = 1, judged: bool = False) -> str:  # fmt: skip
+    """Writes all tables of one sweep; returns its name. Rates of trials vary by 1 %, of batches by 3 %. `judged`: with
+    its verdict, which else whoever wants one has to make."""
     parsed = Topology.parse(topology)
     sweep = f"{parsed.slug}.browse_only.{middleware}" + (f".{name}" if name else "")
     asked = (parsed, sweep, middleware, scale, tuple(loads), seed, reps)
     if made_once is None:
         _write(store, *asked)
-    else:
-        key = hashlib.sha256(repr(asked).encode()).hexdigest()[:16]
-        shutil.copytree(made_once(f"mesh-{key}", lambda folder: _write(folder, *asked)), store, dirs_exist_ok=True)
+        if judged:
+            judge_again(store, [sweep])
+        return sweep
+
+    def judge(folder: Path) -> None:
+        shutil.copytree(made, folder, dirs_exist_ok=True)
+        judge_again(folder, [])
+
+    key = hashlib.sha256(repr(asked).encode()).hexdigest()[:16]
+    made = made_once(f"mesh-{key}", lambda folder: _write(folder, *asked))
+    if judged:
+        made = made_once(f"mesh-{key}-judged", judge)
+    shutil.copytree(made, store, dirs_exist_ok=True)
     return sweep
 
 

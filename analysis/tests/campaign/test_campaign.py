@@ -21,7 +21,6 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.overview import overview
 from ntier_analysis.report.maps import _rows
 from ntier_analysis.store.tables import read_table, sweeps, write_table
-from ntier_analysis.verdict.store import judge_again
 from scipy import stats
 from typer.testing import CliRunner
 
@@ -31,9 +30,9 @@ pytestmark = pytest.mark.whole
 @pytest.fixture(scope="module")
 def store(made_once) -> Path:
     def make(folder: Path) -> None:
-        mesh.write_mesh(folder, databases=(1, 2, 4), apps=(1, 2), kinds=("M", "P"))
-        mesh.write_sweep(folder, "1/1/1/1M", middleware="haproxy")
-        judge_again(folder, [])
+        skip = ("1/2/1/2M", "1/2/1/1P", "1/2/1/4P")
+        mesh.write_mesh(folder, databases=(1, 2, 4), apps=(1, 2), kinds=("M", "P"), skip=skip, judged=True)
+        mesh.write_sweep(folder, "1/1/1/1M", middleware="haproxy", judged=True)
 
     return made_once("campaign", make)
 
@@ -131,8 +130,8 @@ def test_scale_out_rows_need_three_points(measured):
 
 
 def test_lower_bounds_are_not_compared(tmp_path):
-    mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(500, 1000, 1500))
-    mesh.write_sweep(tmp_path, "1/1/1/2M", loads=(500, 1000, 1500))
+    mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(500, 1000, 1500), judged=True)
+    mesh.write_sweep(tmp_path, "1/1/1/2M", loads=(500, 1000, 1500), judged=True)
     measured = read_campaign(tmp_path)
     assert {c.limit for c in measured.cells} == {"no limit yet"}
     assert all(c.at_least and c.estimate is None for c in measured.cells)
@@ -174,8 +173,8 @@ def test_a_lower_bound_decides_on_its_own_side(measured):
 
 
 def test_scales_that_differ_are_nominal_and_said(store, tmp_path):
-    one = mesh.write_sweep(tmp_path, "1/1/1/1M", scale=0.1)
-    other = mesh.write_sweep(tmp_path, "1/1/1/2M", scale=0.2)
+    one = mesh.write_sweep(tmp_path, "1/1/1/1M", scale=0.1, judged=True)
+    other = mesh.write_sweep(tmp_path, "1/1/1/2M", scale=0.2, judged=True)
     measured = read_campaign(tmp_path, [one, other])
     assert any("Scales differ (0.1, 0.2)" in w for w in measured.warnings)
     assert cells(measured, "M")["1/1/1/1M"].max_per_s == pytest.approx(mesh.capacity_per_s("1/1/1/1M"), rel=0.05)
@@ -200,8 +199,8 @@ def test_sweeps_with_names_of_their_own_share_a_map_if_wanted(measured):
 
 def test_sweeps_on_other_data_are_in_a_map_of_their_own_and_not_compared(tmp_path):
     for kind in ("M", "P"):
-        mesh.write_sweep(tmp_path, f"1/1/1/1{kind}")
-        name = mesh.write_sweep(tmp_path, f"1/1/1/2{kind}")
+        mesh.write_sweep(tmp_path, f"1/1/1/1{kind}", judged=True)
+        name = mesh.write_sweep(tmp_path, f"1/1/1/2{kind}", judged=True)
         if kind == "P":
             trials = read_table(tmp_path, "trials", name).assign(data_profile="large")
             write_table(tmp_path, "trials", name, trials)
@@ -379,17 +378,17 @@ MEDIAWIKI = implied.system(1.0).model_copy(update={"name": "mediawiki"}).model_d
 
 @pytest.mark.parametrize(("column", "value"), [("data_profile", "large"), ("system", MEDIAWIKI), ("think_time_s", 1.0)])
 def test_interactions_of_other_data_or_systems_are_not_set_beside_each_other(tmp_path, column, value):
-    one, two = (mesh.write_sweep(tmp_path, t) for t in ("1/1/1/1M", "1/1/1/2M"))
+    one, two = (mesh.write_sweep(tmp_path, t, judged=True) for t in ("1/1/1/1M", "1/1/1/2M"))
     changed(tmp_path, two, **{column: value})
     with pytest.raises(DataError, match=f"the sweeps differ in {column} .* name those to choose from"):
         answer(read_campaign(tmp_path), PRICES, 100, None)
     assert len(kinds(read_campaign(tmp_path).cells)) == 2
-    other = mesh.write_sweep(tmp_path, "1/1/1/3M")
+    other = mesh.write_sweep(tmp_path, "1/1/1/3M", judged=True)
     assert len(answer(read_campaign(tmp_path, [one, other]), PRICES, 100, None).rows) == 2
 
 
 def test_a_sweep_of_another_notation_is_left_out_and_said(tmp_path):
-    names = [mesh.write_sweep(tmp_path, t) for t in ("1/1/1/1M", "1/1/1/2M", "1/1/1/3M")]
+    names = [mesh.write_sweep(tmp_path, t, judged=True) for t in ("1/1/1/1M", "1/1/1/2M", "1/1/1/3M")]
     changed(tmp_path, names[2], topology="1/1")
     found = read_campaign(tmp_path)
     assert {c.sweep for c in found.cells} == set(names[:2])
@@ -400,7 +399,7 @@ def test_a_sweep_of_another_notation_is_left_out_and_said(tmp_path):
 
 def test_think_times_of_imports_that_differ_as_measured_means_do_are_on_one_map(tmp_path):
     for topology, think_s in (("1/1/1/1M", 5.01), ("1/1/1/2M", 4.98), ("1/1/1/4M", 8.0)):
-        changed(tmp_path, mesh.write_sweep(tmp_path, topology), target="imported", think_time_s=think_s)
+        changed(tmp_path, mesh.write_sweep(tmp_path, topology, judged=True), target="imported", think_time_s=think_s)
     found = read_campaign(tmp_path)
     assert "think_time_s is 4.98 to 5.01, measured, and taken as one" in found.warnings
     assert any(w.endswith("not differences between deployments.") for w in found.warnings), "no variable of make"
@@ -411,21 +410,22 @@ def test_think_times_of_imports_that_differ_as_measured_means_do_are_on_one_map(
 @pytest.mark.parametrize(("target", "again"), [("imported", ""), ("local", " (repeat with REPS=3)")])
 def test_who_measured_elsewhere_has_no_variables_of_make(tmp_path, target, again):
     for topology in ("1/1/1/1M", "1/1/1/2M"):
-        changed(tmp_path, mesh.write_sweep(tmp_path, topology), target=target)
+        changed(tmp_path, mesh.write_sweep(tmp_path, topology, judged=True), target=target)
     asked = answer(read_campaign(tmp_path), PRICES, 100, 1000)
     assert any(w.endswith(f"differ by, so the answer is maybe{again}") for w in asked.warnings), asked.warnings
     assert any(w.endswith(f"not differences between deployments{again}.") for w in asked.warnings)
 
 
 def test_one_sweep_that_is_named_is_no_choice(tmp_path):
-    names = [mesh.write_sweep(tmp_path, topology) for topology in ("1/1/1/1M", "1/1/1/2M")]
+    names = [mesh.write_sweep(tmp_path, topology, judged=True) for topology in ("1/1/1/1M", "1/1/1/2M")]
     with pytest.raises(DataError, match="1 sweep of those named; to set topologies beside each other takes two"):
         read_campaign(tmp_path, names[:1])
 
 
 def test_a_ratio_of_two_dbms_is_not_one_of_two_policies(tmp_path):
     for kind in ("M", "P"):
-        changed(tmp_path, mesh.write_sweep(tmp_path, f"1/1/1/2{kind}"), policy="random" if kind == "M" else "least")
+        name = mesh.write_sweep(tmp_path, f"1/1/1/2{kind}", judged=True)
+        changed(tmp_path, name, policy="random" if kind == "M" else "least")
     assert ratios(read_campaign(tmp_path)) == []
     for kind in ("M", "P"):
         changed(tmp_path, f"1-1-1-2{kind}.browse_only.shardingsphere", policy="random")
@@ -472,14 +472,14 @@ def test_fewer_than_two_sweeps_and_unknown_names(store, tmp_path):
         read_campaign(store, mix="x")
     with pytest.raises(DataError, match="no sweep 'nosuch'"):
         read_campaign(store, ["nosuch"])
-    mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(1000, 2000))
+    mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(1000, 2000), judged=True)
     with pytest.raises(DataError, match="1 sweep; to set topologies beside each other takes two or more"):
         read_campaign(tmp_path)
 
 
 def test_commands(tmp_path):
     for topology in ("1/1/1/1M", "1/2/1/4M"):
-        mesh.write_sweep(tmp_path, topology, reps=3)
+        mesh.write_sweep(tmp_path, topology, reps=3, judged=True)
     command = ["cheapest", "--store", str(tmp_path), "--slo-ms", "1000", "--json", "--throughput"]
     done = CliRunner().invoke(app, [*command, "560"])
     assert done.exit_code == 0

@@ -69,22 +69,27 @@ def share_out(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def sides(tmp_path_factory) -> list[Path]:
+def sides(made_once) -> list[Path]:
     """Stores of the same users on one client and on two; raw trials are beside them."""
+    whole = made_once("two-clients", make_sides)
+    return [whole / str(clients) for clients in (1, 2)]
+
+
+def make_sides(whole: Path) -> None:
     truth = Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.01})
-    places = []
     for clients in (1, 2):
-        place = tmp_path_factory.mktemp(f"clients{clients}")
+        place = whole / str(clients)
         for users in LOADS:
-            folder = write_trial(place / "raw", Spec(users, truth, phases=(20.0, 40.0, 5.0), seal=False))
-            if clients == 2:
+            if clients == 1:
+                folder = write_trial(place / "raw", Spec(users, truth, phases=(20.0, 40.0, 5.0), seal=False))
+            else:
+                one = next(whole.glob(f"1/raw/*/u{users:05d}.r01"))
+                folder = shutil.copytree(one, place / one.relative_to(whole / "1"))
                 share_out(folder)
             m = Manifest.read(folder)
             files = [entry(folder, p) for p in sorted(folder.rglob("*")) if p.is_file() and p.name != "manifest.json"]
             m.model_copy(update={"system": implied.system(users), "files": files}).write(folder)
         ingest_sweep(folder.parent, place / "store")
-        places.append(place)
-    return places
 
 
 @pytest.mark.parametrize("users", LOADS)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 import traceback
+from pathlib import Path
 
 import pytest
 from ntier_harness import durable, sweep
@@ -18,6 +20,8 @@ pytestmark = pytest.mark.whole
 
 CRASHED = 137
 PARTS = 4  # of the crash points, which can be tried beside each other
+FOLDERS = ("state", "results", "world")
+Files = dict[str, tuple[int, bytes | None]]  # mode and content by path; folders have no content
 
 
 def in_child(work) -> int:
@@ -91,22 +95,60 @@ def total_steps(lab, spec) -> int:
 
 
 def clean(root) -> None:
-    for name in ("state", "results", "world"):
+    for name in FOLDERS:
         shutil.rmtree(root / name, ignore_errors=True)
+
+
+def files_of(root: Path) -> Files:
+    found: Files = {}
+    for name in FOLDERS:
+        for folder, folders, files in os.walk(root / name):
+            found[folder] = (os.stat(folder).st_mode, None)
+            assert not any(os.path.islink(f"{folder}/{each}") for each in folders + files)
+            found |= {f"{folder}/{f}": (os.stat(f"{folder}/{f}").st_mode, Path(folder, f).read_bytes()) for f in files}
+    return found
+
+
+def put_back(root: Path, files: Files) -> None:
+    """As if the harness had just crashed."""
+    clean(root)
+    for path, (mode, content) in files.items():
+        if content is None:
+            os.mkdir(path)
+        else:
+            Path(path).write_bytes(content)
+            os.chmod(path, mode)
+    for path, (mode, content) in files.items():
+        if content is None:
+            os.chmod(path, mode)
+
+
+def crashes(lab, spec, root) -> list[Files]:
+    """What a crash at each durable step of a whole run leaves. One run tells it: a crash writes nothing more."""
+    clean(root)
+
+    def work() -> int:
+        states: list[Files] = []
+        durable.step = lambda _what: states.append(files_of(root))
+        code = sweep.run(lab(), spec)
+        (root / "states").write_bytes(pickle.dumps(states))
+        return code
+
+    assert in_child(work) == 0
+    return pickle.loads((root / "states").read_bytes())
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_crash_point(lab, spec, root, part):
     s = spec(users="1000,3000", phases="2/5/1")
-    n_steps = total_steps(lab, s)
-    assert n_steps > 80
+    states = crashes(lab, s, root)
+    assert len(states) > 80
+    # From the same files the same command does the same: what changed no file, as fsync, is no crash point of its own.
+    points = [n for n, files in enumerate(states, 1) if n == 1 or files != states[n - 2]]
     verdict = promises.Verdict()
-    for n in range(1 + part, n_steps + 1, PARTS):
-        clean(root)
-        code = run_sweep(lab, s, crash_at=n)
-        assert code == CRASHED, f"step {n} of {n_steps} was not reached: exit code {code}"
-        machine = lab()
-        before = promises.sealed_valid(machine.paths.raw)
+    for n in points[part::PARTS]:
+        put_back(root, states[n - 1])
+        before = promises.sealed_valid(lab().paths.raw)
         known = len(verdict.violations)
         check_resumed(verdict, lab, s, ["u01000.r01", "u03000.r01"], before, thorough=n % 5 == 0)
         verdict.violations[known:] = [f"crash at {n}: {v}" for v in verdict.violations[known:]]
@@ -116,10 +158,9 @@ def test_every_crash_point(lab, spec, root, part):
 def test_crash_points_of_a_search(lab, spec, root):
     """Every seventh step, and so each kind of step: what a search decided survives, and no load is run twice."""
     s = spec(users="1000:3000:1000", phases="2/5/1", search="capacity")
-    n_steps, verdict = total_steps(lab, s), promises.Verdict()
-    for n in range(1, n_steps + 1, 7):
-        clean(root)
-        assert run_sweep(lab, s, crash_at=n) == CRASHED
+    states, verdict = crashes(lab, s, root), promises.Verdict()
+    for n in range(1, len(states) + 1, 7):
+        put_back(root, states[n - 1])
         before = promises.sealed_valid(lab().paths.raw)
         known = len(verdict.violations)
         check_resumed(verdict, lab, s, ["u01000.r01", "u02000.r01", "u03000.r01"], before, thorough=n % 5 == 0)
@@ -131,14 +172,18 @@ def test_crash_points_of_a_search(lab, spec, root):
 
 
 def test_a_crash_while_recovering(lab, spec, root):
-    """A second crash meets the recovery of the first."""
+    """A second crash meets the recovery of the first. Both are real ones, and leave what `crashes` says."""
     s = spec(users="1000", phases="2/5/1")
-    n_steps = total_steps(lab, s)
+    states = crashes(lab, s, root)
     verdict = promises.Verdict()
-    for first in range(n_steps // 3, n_steps, 19):
+    for first in range(len(states) // 3, len(states), 19):
+        clean(root)
+        assert run_sweep(lab, s, crash_at=first) == CRASHED
+        crashed = files_of(root)
+        modes = [{path: mode for path, (mode, _) in files.items()} for files in (crashed, states[first - 1])]
+        assert modes[0] == modes[1], "times, passwords and process ids differ"
         for second in range(1, 12, 2):
-            clean(root)
-            assert run_sweep(lab, s, crash_at=first) == CRASHED
+            put_back(root, crashed)
             run_sweep(lab, s, crash_at=second)
             before = promises.sealed_valid(lab().paths.raw)
             check_resumed(verdict, lab, s, ["u01000.r01"], before, thorough=second == 1)

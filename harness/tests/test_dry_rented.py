@@ -23,7 +23,7 @@ from ntier_harness.targets.paying import DOWN_S, LOOK_S, Paying
 
 from .conftest import QuietScreen
 from .dry import DryRunner, DryTarget
-from .test_crash_points import CRASHED, in_child, total_steps
+from .test_crash_points import CRASHED, in_child, steps_of
 
 OFFER = Path(__file__).resolve().parents[2] / "terraform/targets/hcloud/machines.json"
 HOUR = 4 * 0.0829 + 0.1649  # 1/1/1/1M and its client
@@ -248,7 +248,7 @@ def test_a_crash_anywhere_keeps_the_budget_and_leaves_nothing(rented, spec, root
         monkeypatch.setenv("NTIER_CRASH_AT", str(crash_at))
         return in_child(lambda: sweep.run(rented(budget), asked))
 
-    n_steps = total_steps(lambda: rented(budget), asked)
+    n_steps = len(steps_of(lambda: rented(budget), asked))
     assert n_steps > 60
     for at in range(2, n_steps, 5):
         for folder in ("state", "results", "world"):

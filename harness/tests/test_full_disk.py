@@ -13,7 +13,7 @@ from ntier_harness import durable, sweep
 from ntier_harness.errors import WorkError
 
 from . import promises
-from .test_crash_points import check_resumed, in_child, leftovers, total_steps
+from .test_crash_points import Files, check_resumed, files_of, in_child, leftovers, steps_of
 
 pytestmark = pytest.mark.whole
 
@@ -83,19 +83,29 @@ def clean(root: Path, disk: Path) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
+def without_draws(files: Files) -> Files:
+    """Without passwords and process ids, which are others each time."""
+    return {path: file for path, file in files.items() if Path(path).name not in ("secrets.yml", "lock.json")}
+
+
 @pytest.mark.parametrize(
     ("disk", "part"), [*(("results", part) for part in range(PARTS)), ("state", 0)], indirect=["disk"]
 )
 def test_every_durable_step(lab, spec, root, disk, monkeypatch, part):
     monkeypatch.setattr("ntier_harness.preflight.disk_free", lambda _: 10**12)  # it asks for 100 MB
     s = spec(users="1000", phases="2/5/1")
-    n_steps, verdict, codes = total_steps(lab, s), promises.Verdict(), []
-    for n in range(1 + part, n_steps + 1, PARTS):
+    steps, verdict, codes, resumed = steps_of(lab, s), promises.Verdict(), [], []
+    # Before `synced` is an fsync alone, which needs no room: a disk that is full from there on was full at `written`.
+    points = [n for n, what in enumerate(steps, 1) if not what.startswith("synced ")]
+    for n in points[part::PARTS]:
         clean(root, disk)
         codes.append(run_until_full(lab, s, disk, n, monkeypatch))
-        verdict.expect("I8", codes[-1] in (0, TOLD), f"disk full at {n} of {n_steps}: exit code {codes[-1]}")
-        before = promises.sealed_valid(lab().paths.raw)
+        verdict.expect("I8", codes[-1] in (0, TOLD), f"disk full at {n} of {len(steps)}: exit code {codes[-1]}")
         (disk / "others").unlink(missing_ok=True)
+        if (left := without_draws(files_of(root))) in resumed:  # from the same files the same command does the same
+            continue
+        resumed.append(left)
+        before = promises.sealed_valid(lab().paths.raw)
         known = len(verdict.violations)
         check_resumed(verdict, lab, s, ["u01000.r01"], before, thorough=False)
         verdict.violations[known:] = [f"disk full at {n}: {v}" for v in verdict.violations[known:]]

@@ -18,9 +18,9 @@ from ntier_analysis.store.forms import Finder, values
 from ntier_analysis.store.info import examine
 from ntier_analysis.store.schema import SAMPLES, TABLES
 from ntier_analysis.store.tables import read_table, to_table, write_table
+from program import PROGRAM
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))  # the maker of node-runs lives with the bench
-PROGRAM = Path(sys.executable).with_name("ntier-analysis")
 DATA = Path(__file__).parents[1] / "importing/data"
 
 
@@ -133,8 +133,26 @@ def test_any_rows_come_back(data):
 
 
 @pytest.fixture(scope="module")
-def node_runs():
-    """Made from a real file, six minutes each, as rows."""
+def made(made_once):
+    """Node-runs as rows, in one file, and in a store."""
+
+    def make(folder):
+        rows = rows_of_node_runs()
+        rows.to_pickle(folder / "rows.pickle")
+        pq.write_table(to_table("samples", rows), folder / "plain.parquet", compression="zstd")
+        write_table(folder / "store", "samples", "s", rows)
+        (folder / "store/trials").mkdir()
+
+    return made_once("node_runs", make)
+
+
+@pytest.fixture(scope="module")
+def node_runs(made):
+    return pd.read_pickle(made / "rows.pickle")
+
+
+def rows_of_node_runs() -> pd.DataFrame:
+    """Made from a real file, six minutes each."""
     from noderuns import Seed
 
     parts = []
@@ -146,15 +164,13 @@ def node_runs():
     return pd.concat(parts).assign(sweep="s", tier="db", phase="run", source="sysstat")
 
 
-def test_node_runs_take_less_than_a_byte_a_value(node_runs, tmp_path):
+def test_node_runs_take_less_than_a_byte_a_value(node_runs, made):
     """And the same numbers are read again. A row per sample takes more than twice as much, and 4.6 times as much where
     a sweep has 130 node-runs."""
-    path = write_table(tmp_path, "samples", "s", node_runs)
-    assert same_bits(to_table("samples", node_runs), to_table("samples", read_table(tmp_path, "samples", "s")))
-    plain = tmp_path / "plain.parquet"
-    pq.write_table(to_table("samples", node_runs), plain, compression="zstd")
-    assert path.stat().st_size < len(node_runs)
-    assert path.stat().st_size < plain.stat().st_size / 2
+    assert same_bits(to_table("samples", node_runs), to_table("samples", read_table(made / "store", "samples", "s")))
+    size = (made / "store/samples/s.parquet").stat().st_size
+    assert size < len(node_runs)
+    assert size < (made / "plain.parquet").stat().st_size / 2
 
 
 def of_version_1(frames: dict[str, pd.DataFrame], store: Path) -> None:
@@ -188,12 +204,10 @@ def test_a_store_of_version_1_is_read_and_migrated(demo, tmp_path):
     assert "0 files" in subprocess.run(migrate, capture_output=True, text=True, check=True).stdout
 
 
-def test_sql_gives_the_numbers_that_are_read(node_runs, tmp_path):
-    write_table(tmp_path, "samples", "s", node_runs)
-    (tmp_path / "trials").mkdir()
+def test_sql_gives_the_numbers_that_are_read(made):
     keys = ["trial", "node", "resource", "metric", "item", "t_s"]
-    read = read_table(tmp_path, "samples", "s").sort_values(keys, ignore_index=True)
-    found = query.run(tmp_path, "SELECT * FROM samples").sort_values(keys, ignore_index=True)
+    read = read_table(made / "store", "samples", "s").sort_values(keys, ignore_index=True)
+    found = query.run(made / "store", "SELECT * FROM samples").sort_values(keys, ignore_index=True)
     assert set(found.columns) == set(SAMPLES.names)
     pd.testing.assert_frame_equal(found[read.columns], read, check_exact=True, check_dtype=False)
 
@@ -207,12 +221,10 @@ FILTERS = [
 
 
 @pytest.mark.parametrize("filters", FILTERS)
-def test_filters_leave_the_rows_that_they_leave_of_all(node_runs, tmp_path, filters):
-    write_table(tmp_path, "samples", "s", node_runs)
-    pq.write_table(to_table("samples", node_runs), tmp_path / "plain.parquet")
+def test_filters_leave_the_rows_that_they_leave_of_all(made, filters):
     columns = ["trial", "node", "value"]
-    theirs = pq.read_table(tmp_path / "plain.parquet", columns=columns, filters=filters).to_pandas()
-    ours = read_table(tmp_path, "samples", "s", columns=columns, filters=filters)
+    theirs = pq.read_table(made / "plain.parquet", columns=columns, filters=filters).to_pandas()
+    ours = read_table(made / "store", "samples", "s", columns=columns, filters=filters)
     pd.testing.assert_frame_equal(ours, theirs, check_dtype=False, check_categorical=False)
 
 
@@ -232,8 +244,9 @@ def changed(table: pa.Table, name: str, how) -> pa.Table:
 
 
 @pytest.mark.parametrize("kind", SPOILT)
-def test_a_spoilt_file_is_an_error_and_no_other_numbers(node_runs, tmp_path, kind):
-    path = write_table(tmp_path, "samples", "s", node_runs)
-    pq.write_table(SPOILT[kind](pq.read_table(path)), path)
+def test_a_spoilt_file_is_an_error_and_no_other_numbers(made, tmp_path, kind):
+    path = tmp_path / "samples/s.parquet"
+    path.parent.mkdir()
+    pq.write_table(SPOILT[kind](pq.read_table(made / "store/samples/s.parquet")), path)
     with pytest.raises(DataError, match=r"s\.parquet: .*rebuild it with: ntier-analysis ingest"):
         read_table(tmp_path, "samples", "s")

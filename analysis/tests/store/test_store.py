@@ -38,6 +38,8 @@ def made(made_once):
     def make(folder):
         make_raw(folder / "raw")
         ingest_sweep(folder / "raw" / SWEEP, folder / "store")
+        exported(folder / "store", folder / "csv")
+        add_others(folder / "store", folder / "many")
 
     return made_once("a_sweep_and_its_store", make)
 
@@ -66,7 +68,7 @@ def frames(store: Path) -> dict[str, pd.DataFrame]:
 
 def test_an_interaction_has_its_own_objective(tmp_path):
     """Goodput, and its interval, count it instead of the load's."""
-    folder = write_trial(tmp_path / "raw", Spec(300, TRUTH, phases=(2.0, 20.0, 1.0), seal=False))
+    folder = write_trial(tmp_path / "raw", Spec(300, TRUTH, phases=(2.0, 8.0, 1.0), seal=False))
     manifest = Manifest.read(folder)
 
     def goodput(slo_ms, own_ms=None):
@@ -190,13 +192,12 @@ def test_failed_trial_is_a_record(tmp_path):
     assert verdicts(tmp_path / "store", [])[0].verdict == "unknown"
 
 
-def test_altered_raw_file_gives_no_number(tmp_path):
-    sweep = write_sweep(tmp_path / "raw", TRUTH, [300, 1000], **SHORT)
-    path = sweep / "u01000.r01/clients/client1/interactions.jtl.csv.zst"
+def test_altered_raw_file_gives_no_number(raw, tmp_path):
+    path = shutil.copytree(raw, tmp_path / "raw") / SWEEP / "u01000.r01/clients/client1/interactions.jtl.csv.zst"
     content = bytearray(path.read_bytes())
     content[100] ^= 1
     path.write_bytes(bytes(content))
-    done = started("ingest", "--raw", tmp_path / "raw", "--store", tmp_path / "store")
+    done = called("ingest", "--raw", tmp_path / "raw", "--store", tmp_path / "store")
     assert done.returncode == 1
     assert "interactions.jtl.csv.zst (SHA-256 differs)" in done.stderr
     trials = read_table(tmp_path / "store", "trials").set_index("trial")
@@ -216,9 +217,8 @@ def test_t33_doubled_records_are_refused(tmp_path):
     assert not read_table(tmp_path / "store", "trials")["valid"].iloc[0]
 
 
-def test_torn_parquet_is_rebuilt(raw, tmp_path):
-    store = tmp_path / "store"
-    ingest_sweep(raw / SWEEP, store)
+def test_torn_parquet_is_rebuilt(raw, made, tmp_path):
+    store = shutil.copytree(made / "store", tmp_path / "store")
     path = store / "samples" / f"{SWEEP}.parquet"
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(DataError, match="rebuild"):
@@ -301,9 +301,8 @@ def exported(store: Path, folder: Path) -> Path:
     return folder
 
 
-def test_import_gives_the_same_verdict(store, tmp_path):
-    folder = exported(store, tmp_path / "csv")
-    notices = import_folder(folder, tmp_path / "store")
+def test_import_gives_the_same_verdict(made, store, tmp_path):
+    notices = import_folder(made / "csv", tmp_path / "store")
     assert "trials.csv: ignored column color" in notices
     theirs, ours = verdicts(tmp_path / "store", [])[0], verdicts(store, [])[0]
     assert theirs.verdict == ours.verdict == "single"
@@ -319,8 +318,8 @@ def test_import_gives_the_same_verdict(store, tmp_path):
         ("samples.csv", lambda t: t + t.splitlines()[-1] + "\n", "samples.csv:.* is repeated"),
     ],
 )
-def test_import_refuses_bad_files(store, tmp_path, file, change, message):
-    folder = exported(store, tmp_path / "csv")
+def test_import_refuses_bad_files(made, tmp_path, file, change, message):
+    folder = shutil.copytree(made / "csv", tmp_path / "csv")
     path = folder / file
     path.write_text(change(path.read_text()))
     with pytest.raises(DataError, match=message):
@@ -443,17 +442,20 @@ OTHERS = [f"{n}-{n}-1-1M.browse_only.shardingsphere" for n in (2, 3, 4)]
 """Topologies that are no witnesses of SWEEP: they differ from it in two tiers."""
 
 
-@pytest.fixture
-def many(store, tmp_path):
-    """SWEEP and three others."""
+def add_others(store, many):
     for table in TABLES:
-        (tmp_path / table).mkdir()
+        (many / table).mkdir(parents=True)
         frame = read_table(store, table, SWEEP)
-        shutil.copy(store / table / f"{SWEEP}.parquet", tmp_path / table)
+        shutil.copy(store / table / f"{SWEEP}.parquet", many / table)
         for name in OTHERS:
             renamed = {"sweep": name, "topology": name.split(".")[0].replace("-", "/")}
-            write_table(tmp_path, table, name, frame.assign(**{k: v for k, v in renamed.items() if k in frame}))
-    return tmp_path
+            write_table(many, table, name, frame.assign(**{k: v for k, v in renamed.items() if k in frame}))
+
+
+@pytest.fixture
+def many(made, tmp_path):
+    """SWEEP and three others."""
+    return shutil.copytree(made / "many", tmp_path / "many")
 
 
 def test_the_verdict_of_one_sweep_reads_one_small_table_of_the_others(many, monkeypatch):

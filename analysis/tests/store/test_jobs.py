@@ -4,18 +4,17 @@ import functools
 import importlib
 import os
 import pty
-import subprocess
+import shutil
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from ntier_analysis.ingest import ingest_sweep
 from ntier_analysis.jobs import in_processes, shown
 from ntier_analysis.store import tables
 from ntier_analysis.verdict import store as judging
+from program import called, started
 
-PROGRAM = Path(sys.executable).with_name("ntier-analysis")
 SWEEPS = [f"1-1-1-{n}M.browse_only.shardingsphere" for n in (1, 2, 3)]
 
 
@@ -23,9 +22,17 @@ def contents(store):
     return {p.relative_to(store): p.read_bytes() for p in store.rglob("*.parquet")}
 
 
-def ingest(raw, store, *options):
-    words = [PROGRAM, "ingest", "--raw", raw, "--store", store, *options]
-    return subprocess.run(words, capture_output=True, text=True, check=False)
+@pytest.fixture(scope="module")
+def one(raw, made_once):
+    """A store made in one process, and what was printed."""
+
+    def make(folder):
+        said = called("ingest", "--raw", raw, "--store", folder / "store")
+        assert said.returncode == 0, said
+        (folder / "said").write_text(said.stdout)
+
+    folder = made_once("in_one_process", make)
+    return folder / "store", (folder / "said").read_text()
 
 
 WORKER = """
@@ -41,17 +48,17 @@ def killed_at_first(folder, store, sweep, parent):
 
 
 @pytest.mark.whole
-def test_processes_give_the_same_bytes_and_the_same_lines(raw, tmp_path):
-    one, several = ingest(raw, tmp_path / "one"), ingest(raw, tmp_path / "several", "--jobs", "2")
-    assert (one.returncode, several.returncode) == (0, 0), several.stderr
-    assert several.stdout == one.stdout
+def test_processes_give_the_same_bytes_and_the_same_lines(raw, one, tmp_path):
+    several = started("ingest", "--raw", raw, "--store", tmp_path, "--jobs", "2")
+    assert several.returncode == 0, several.stderr
+    assert several.stdout == one[1]
     assert len(several.stdout.splitlines()) == 3
-    assert contents(tmp_path / "several") == contents(tmp_path / "one") != {}
-    assert ingest(raw, tmp_path / "one", "--jobs", "0").returncode == 2
+    assert contents(tmp_path) == contents(one[0]) != {}
+    assert called("ingest", "--raw", raw, "--store", tmp_path, "--jobs", "0").returncode == 2
 
 
 @pytest.mark.whole
-def test_a_killed_worker_loses_nothing_and_counts_nothing_twice(raw, tmp_path, capsys, monkeypatch):
+def test_a_killed_worker_loses_nothing_and_counts_nothing_twice(raw, one, tmp_path, capsys, monkeypatch):
     (tmp_path / "killed_worker.py").write_text(WORKER)
     monkeypatch.syspath_prepend(tmp_path)
     store, module = tmp_path / "store", importlib.import_module("killed_worker")
@@ -59,9 +66,7 @@ def test_a_killed_worker_loses_nothing_and_counts_nothing_twice(raw, tmp_path, c
     done = list(in_processes(work, [raw / name for name in SWEEPS], 2))
     assert [d.sweep for d in done] == SWEEPS
     assert "a process died" in capsys.readouterr().err
-    for name in SWEEPS:
-        ingest_sweep(raw / name, tmp_path / "one")
-    assert contents(store) == contents(tmp_path / "one")
+    assert contents(store) == contents(one[0])
 
 
 def test_an_error_of_the_work_is_not_swallowed():
@@ -108,9 +113,9 @@ def test_others_may_write_while_a_sweep_is_judged_or_encoded(raw, tmp_path, monk
     assert written[-1] == "judge"
 
 
-def test_a_sweep_that_was_ingested_meanwhile_is_judged_as_it_is_then(raw, tmp_path, monkeypatch):
+def test_a_sweep_that_was_ingested_meanwhile_is_judged_as_it_is_then(one, tmp_path, monkeypatch):
     store = tmp_path / "store"
-    assert ingest_sweep(raw / SWEEPS[0], store).problems == []
+    shutil.copytree(one[0], store)
     real, seen = judging.judge, []
 
     def judge(*words):

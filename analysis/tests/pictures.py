@@ -5,7 +5,7 @@ page, and not in two more formats, which is two fifths of the work. The files ar
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from unittest import mock
 
@@ -20,4 +20,15 @@ def _save(drawing: Drawing, origin: Origin, folder: Path) -> list[Path]:
 @contextmanager
 def no_picture_files() -> Iterator[None]:
     with mock.patch("ntier_analysis.report.page.save", _save), mock.patch("ntier_analysis.report.maps.save", _save):
+        yield
+
+
+@contextmanager
+def no_drawn_pictures() -> Iterator[None]:
+    """Nor drawn into the page, for tests whose figures are drawn elsewhere with data of the same form."""
+    with (
+        no_picture_files(),
+        mock.patch("ntier_analysis.report.page.placed", nullcontext),
+        mock.patch("ntier_analysis.report.shell.svg", return_value=b"<svg/>"),
+    ):
         yield

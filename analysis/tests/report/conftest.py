@@ -8,8 +8,8 @@ import pytest
 import synthetic
 from ntier_analysis.contracts import Check, Manifest, Outcome, Validity
 from ntier_analysis.ingest import ingest_sweep
-from ntier_analysis.report import write_report
-from pictures import no_picture_files
+from ntier_analysis.report import page, write_report
+from pictures import no_drawn_pictures, no_picture_files
 
 LOADS = (1000, 2000, 3000, 5000, 6000, 7000, 8000)
 INVALID = 7000
@@ -71,6 +71,20 @@ def page_alone() -> Iterator[None]:
     """For tests of what a page says; `report` has the files of the pictures, and other tests look at them."""
     with no_picture_files():
         yield
+
+
+@pytest.fixture
+def page_undrawn() -> Iterator[None]:
+    """For tests of what a page says with figures as usual: they are made, with their texts and plots, and not drawn."""
+    with no_drawn_pictures():
+        yield
+
+
+@pytest.fixture
+def words_alone(monkeypatch) -> None:
+    """For tests of what a page says besides its figures: there are none."""
+    for name in ("load_figures", "density_figures", "detail_sections"):
+        monkeypatch.setattr(page, name, lambda data: [])
 
 
 def _made(base: Path) -> None:

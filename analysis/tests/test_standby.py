@@ -3,29 +3,42 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from ntier_analysis import cli, ingest, searching
 from ntier_analysis.searching import next_of_raw
 from ntier_analysis.verdict.search import Goal
 from ntier_analysis.verdict.store import searched
+from program import PROGRAM, called
 from synthetic import Truth, write_sweep
 
 TRUTH = Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.01})  # 10/s, the knee is at 700 users
 USERS = [200, 1000, 1200, 1400]
+PHASES_S = (10.0, 30.0, 2.0)
 GOAL = Goal(tuple(range(200, 1401, 100)))
-PROGRAM = Path(sys.executable).with_name("ntier-analysis")
 WITHOUT_LIBRARIES = "from ntier_analysis import cli, standby; standby.load = lambda: None; "
 QUICK = [sys.executable, "-c", WITHOUT_LIBRARIES + "cli.main(['standby'])"]
 """The program, without the two seconds that it takes for what no command of the test needs."""
 
 
 @pytest.fixture(scope="module")
-def sweep(tmp_path_factory):
-    return write_sweep(tmp_path_factory.mktemp("standby") / "raw", TRUTH, USERS)
+def made(made_once):
+    """Raw trials and their store."""
+
+    def make(folder):
+        ingest.ingest_sweep(write_sweep(folder / "raw", TRUTH, USERS, phases=PHASES_S), folder / "store")
+
+    return made_once("standby", make)
+
+
+@pytest.fixture(scope="module")
+def sweep(made, tmp_path_factory):
+    """A copy of the raw trials, since tests spoil some and mend them."""
+    raw = shutil.copytree(made / "raw", tmp_path_factory.mktemp("standby") / "raw")
+    return next(raw.iterdir())
 
 
 @pytest.fixture
@@ -50,11 +63,9 @@ def served(lines: list, program: list | None = None, within_s: float = 120) -> t
 
 
 @pytest.mark.parametrize("n", range(len(USERS) + 1))
-def test_raw_trials_and_the_store_give_the_same_step(sweep, n):
-    store = sweep.parent.parent / "store"
-    ingest.ingest_sweep(sweep, store)
+def test_raw_trials_and_the_store_give_the_same_step(made, sweep, n):
     without = [f"u{u:05d}.r01" for u in USERS[n:]]
-    assert next_of_raw(sweep, GOAL, without) == searched(store, sweep.name, GOAL, without)
+    assert next_of_raw(sweep, GOAL, without) == searched(made / "store", sweep.name, GOAL, without)
 
 
 def test_a_sweep_that_has_not_begun_starts_with_its_lowest_load(tmp_path):
@@ -137,7 +148,8 @@ def test_a_trial_from_above_is_not_seen(sweep, read):
 
 def test_the_program_does_one_command_after_another(sweep):
     asked = ["search", sweep.name, "--raw", str(sweep.parent), "--users", "200,700,1400", "--json"]
-    alone = subprocess.run([PROGRAM, *asked], capture_output=True, text=True, check=True)
+    alone = called(*asked)
+    assert alone.returncode == 0
     wrong = [*asked[:-2], "a,b"]
     answers, code, _ = served([asked, wrong, ["nonsense"], asked])
     assert code == 0

@@ -8,33 +8,36 @@ from pathlib import Path
 import good_import
 import pytest
 from ntier_analysis import Store, cli
-from ntier_analysis.demo import SWEEP, unpack
+from ntier_analysis.demo import unpack
 from ntier_analysis.errors import DataError
 from ntier_analysis.ingest import ingest_sweep
 from ntier_analysis.places import Place, as_given
 from ntier_analysis.store.tables import sweeps
-from pictures import no_picture_files
+from pictures import no_drawn_pictures
 from typer.main import get_command
 from typer.testing import CliRunner
 
 SWEEPS = ["1-1-1-1M.browse_only.shardingsphere"]
 """Of the raw results."""
+SMALL = "1-1-1-1P.browse_only.shardingsphere.xd86811"
+"""The demo's sweep of the fewest loads."""
+LARGE = "1-1-1-1M"
 CLAIM = f"""
 claim:
   says: it is quick
   place: '1'
   paper: '80 per second'
-  sweep: {SWEEP}
+  sweep: {SMALL}
   expect: max_throughput >= 1
 """
 READING = {
-    "verdict": (SWEEP,), "search": (SWEEP, "--users", "1000,2000"), "demands": (SWEEP,), "chains": (SWEEP,),
-    "foresee": (SWEEP, "--topology", "1/1/1/1M", "--scale", "0.1", "--run-s", "60"), "map": ("--out", "{out}/map"),
-    "cheapest": ("--throughput", "10"), "predict": (SWEEP,), "compare": (SWEEP, "{other}", "--anyway"),
+    "verdict": (SMALL,), "search": (SMALL, "--users", "1000,2000"), "demands": (SMALL,), "chains": (SMALL,),
+    "foresee": (SMALL, "--topology", "1/1/1/1P", "--scale", "0.1", "--run-s", "60"), "map": ("--out", "{out}/map"),
+    "cheapest": ("--throughput", "10"), "predict": (SMALL,), "compare": (SMALL, "{other}", "--anyway"),
     "sql": ("SELECT sweep, count(*) AS n, sum(value) AS sum FROM samples GROUP BY ALL ORDER BY ALL",), "info": (),
-    "check": ("--sweep", SWEEP, "--expect", "max_throughput >= 1"), "claims": ("{claims}",),
-    "export": (SWEEP, "--json"), "report": (SWEEP, "--out", "{out}/report"), "policies": (SWEEP, "{other}"),
-    "figure": (SWEEP, "--kind", "load-throughput", "--out", "{out}/loads.svg"),
+    "check": ("--sweep", SMALL, "--expect", "max_throughput >= 1"), "claims": ("{claims}",),
+    "export": (SMALL, "--json"), "report": (SMALL, "--out", "{out}/report"), "policies": (SMALL, "{other}"),
+    "figure": (SMALL, "--kind", "load-throughput", "--out", "{out}/loads.svg"),
 }  # fmt: skip
 APART = {"slow", "import", "migrate"}  # below
 OF_JOBS = {"ingest", "judge", "densities"}  # test_places.py
@@ -87,9 +90,9 @@ def test_none_is_left_out():
 
 @pytest.fixture(scope="module")
 def both(demo, put, tmp_path_factory):
-    """(store, URL) of the measured sweeps, with their manifests beside them."""
+    """(store, URL) of two measured sweeps, with their manifests beside them."""
     here = tmp_path_factory.mktemp("both") / "here"
-    shutil.copytree(demo.parent, here)
+    shutil.copytree(demo.parent, here, ignore=shutil.ignore_patterns(f"{LARGE}*"))
     return here / "store", f"{put(here, 'demo')}/store"
 
 
@@ -104,9 +107,9 @@ def test_a_command_says_the_same(both, tmp_path, name):
     (tmp_path / "claims.yaml").write_text(CLAIM)
     told, outs = [], [tmp_path / "here", tmp_path / "there"]
     for place, out in zip((store, url), outs, strict=True):
-        other = other_than(SWEEP, store)
+        other = other_than(SMALL, store)
         filled = [w.format(other=other, claims=tmp_path / "claims.yaml", out=out) for w in READING[name]]
-        with no_picture_files():
+        with no_drawn_pictures():
             code, text, error = said(name, *filled, "--store", place)
         told.append([code, *(t.replace(str(place), "STORE").replace(str(out), "OUT") for t in (text, error))])
     assert told[0] == told[1]
@@ -119,8 +122,8 @@ def test_a_command_says_the_same(both, tmp_path, name):
 @pytest.mark.whole
 def test_stores_of_two_places_are_compared(both):
     store, url = both
-    other = other_than(SWEEP, store)
-    compared = said("compare", f"{url}:{SWEEP}", f"{store}:{other}", "--anyway")
+    other = other_than(SMALL, store)
+    compared = said("compare", f"{url}:{SMALL}", f"{store}:{other}", "--anyway")
     assert compared[0] == 0
     assert url in compared[1]
     assert Store(url).sweeps == Store(store).sweeps
@@ -130,7 +133,7 @@ def test_a_verdict_fetches_no_samples(both, monkeypatch):
     asked = []
     fetch = Place.fetch
     monkeypatch.setattr(Place, "fetch", lambda place, name, *rest: asked.append(name) or fetch(place, name, *rest))
-    assert said("verdict", both[1], SWEEP)[0] == 0
+    assert said("verdict", both[1], SMALL)[0] == 0
     assert {name.partition("/")[0] for name in asked} == {"trials", "verdicts"}
 
 
@@ -156,6 +159,8 @@ def test_what_is_written_lies_there(put, tmp_path):
     again = said("import", folder, "--store", url)
     assert again == said("import", folder, "--store", here)
     old = unpack(tmp_path / "old")
+    for file in (p for p in old.rglob("*.parquet") if p.stem != SMALL):
+        file.unlink()
     old_url = put(old, "old/store")
     told = said("migrate", "--store", old_url), said("migrate", "--store", old)
     assert told[0][1] == told[1][1].replace(str(old), old_url)

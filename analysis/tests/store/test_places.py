@@ -1,6 +1,7 @@
 """Raw results and store elsewhere: on an S3-compatible server and behind SSH, both real servers of this machine."""
 
 import asyncio
+import json
 import os
 import socket
 import subprocess
@@ -13,6 +14,20 @@ from ntier_analysis.places import Place
 from program import PROGRAM, called
 
 SWEEPS = [f"1-1-1-{n}M.browse_only.shardingsphere" for n in (1, 2)]
+
+
+@pytest.fixture(scope="module")
+def here(raw, made_once):
+    """Store and densities of this machine, and what was printed."""
+
+    def make(folder):
+        said = [called("ingest", "--raw", raw, "--store", folder / "store"),
+                called("densities", folder / "store", "--out", folder / "densities")]  # fmt: skip
+        assert [s.returncode for s in said] == [0, 0], said
+        (folder / "said.json").write_text(json.dumps([s.stdout for s in said]))
+
+    folder = made_once("here", make)
+    return folder, json.loads((folder / "said.json").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -54,33 +69,26 @@ def ssh(raw, tmp_path_factory):
     thread.join(10)
 
 
-def run(settings, *words):
-    environment = os.environ | settings
-    return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, check=False, env=environment)
-
-
 def contents(folder: Path) -> dict:
     return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*.parquet")}
 
 
 @pytest.mark.whole
 @pytest.mark.parametrize("kind", ["s3", "ssh"])
-def test_raw_and_store_elsewhere_give_the_same_bytes(raw, tmp_path, kind, request, monkeypatch):
+def test_raw_and_store_elsewhere_give_the_same_bytes(here, tmp_path, kind, request, monkeypatch):
     url, settings = request.getfixturevalue(kind)
-    here = [called("ingest", "--raw", raw, "--store", tmp_path / "here/store"),
-            called("densities", tmp_path / "here/store", "--out", tmp_path / "here/densities")]  # fmt: skip
-    there = [run(settings, "ingest", "--raw", f"{url}/raw", "--store", f"{url}/store", "--jobs", "2"),
-             run(settings, "densities", f"{url}/store", "--out", f"{url}/densities")]  # fmt: skip
-    assert [d.returncode for d in (*here, *there)] == [0, 0, 0, 0], there
-    assert [d.stdout for d in there] == [d.stdout for d in here]
-    again = run(settings, "ingest", "--raw", f"{url}/raw", "--store", f"{url}/store")
-    assert [line.split(": ")[1] for line in again.stdout.splitlines()] == ["unchanged", "unchanged"]
-    assert run(settings, "judge", f"{url}/store", SWEEPS[0]).returncode == 0
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
+    there = [called("ingest", "--raw", f"{url}/raw", "--store", f"{url}/store", "--jobs", "2"),
+             called("densities", f"{url}/store", "--out", f"{url}/densities")]  # fmt: skip
+    assert [d.returncode for d in there] == [0, 0], there
+    assert [d.stdout for d in there] == here[1]
+    again = called("ingest", "--raw", f"{url}/raw", "--store", f"{url}/store")
+    assert [line.split(": ")[1] for line in again.stdout.splitlines()] == ["unchanged", "unchanged"]
+    assert called("judge", f"{url}/store", SWEEPS[0]).returncode == 0
     for part in ("store", "densities"):
         Place.of(f"{url}").fetch(part, tmp_path / "there" / part)
-    assert contents(tmp_path / "there") == contents(tmp_path / "here") != {}
+    assert contents(tmp_path / "there") == contents(here[0]) != {}
     left = [p for p in (tmp_path / "there").rglob("*") if p.is_file() and p.suffix != ".parquet"]
     assert left == [], "no file of a temporary name"
 
@@ -91,7 +99,8 @@ def test_what_cannot_be_reached_is_one_error(tmp_path):
         port = closed.getsockname()[1]
         settings = {"AWS_ACCESS_KEY_ID": "made", "AWS_SECRET_ACCESS_KEY": "up", "NO_PROXY": "127.0.0.1",
                     "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_MAX_ATTEMPTS": "1"}  # fmt: skip
-        done = run(settings, "ingest", "--raw", "s3://bucket/raw", "--store", tmp_path)
+        words = [PROGRAM, "ingest", "--raw", "s3://bucket/raw", "--store", tmp_path]
+        done = subprocess.run(words, capture_output=True, text=True, check=False, env=os.environ | settings)
     assert done.returncode == 2
     assert done.stderr.startswith("error: s3://bucket/raw: cannot be reached")
     assert "Traceback" not in done.stderr

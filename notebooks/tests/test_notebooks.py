@@ -130,6 +130,11 @@ def test_a_notebook_runs_again_only_if_something_changed(store, tmp_path, monkey
         assert runner.main([*asked, *more]) == 0
         return capsys.readouterr().out.strip().removeprefix(str(out / "09-short.html"))
 
+    def quickly(path: Path, folder: Path, _: object) -> None:
+        """What follows is about whether a notebook is executed."""
+        for end in (".html", ".ipynb"):
+            (folder / f"{path.stem}{end}").write_text(path.read_text())
+
     assert again() == ""
     page = (out / "09-short.html").read_text()
     assert "seen 42" in page
@@ -137,6 +142,7 @@ def test_a_notebook_runs_again_only_if_something_changed(store, tmp_path, monkey
         os.kill(int(re.search(r"kernel (\d+)", page)[1]), 0)
     assert not re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=[\"'](?:https?:)?//", page)
     assert again() == " (unchanged)"
+    monkeypatch.setattr(runner, "execute", quickly)
     assert again("--force") == ""
     notebook.write_text(notebook.read_text().replace("6 * 7", "6 * 8"))
     assert again() == ""
@@ -155,15 +161,18 @@ def test_a_notebook_runs_again_only_if_something_changed(store, tmp_path, monkey
         (["--out", "/dev/null/x"], "--out /dev/null/x: cannot be written (Not a directory)"),
     ],
 )
-def test_wrong_requests_exit_with_2(arguments, message, tmp_path, store):
-    where = store if arguments else tmp_path
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "notebooks" / "run.py"), *arguments, "--store", str(where)],
-        capture_output=True,
-        text=True,
-    )
+def test_wrong_requests_are_refused(arguments, message, tmp_path, store, capsys):
+    with pytest.raises(SystemExit) as ended:
+        runner.main([*arguments, "--store", str(store if arguments else tmp_path)])
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_wrong_request_exits_with_2(store):
+    program = [sys.executable, str(ROOT / "notebooks" / "run.py"), "nope", "--store", str(store)]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert message in done.stderr
+    assert "unknown notebook 'nope'; there are: 01-densities" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -7,6 +7,7 @@ import itertools
 import re
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,30 @@ from ledger import Ledger, ledger, rows
 
 pytestmark = pytest.mark.whole
 
-SHORT = {"users": 20, "ramp_up_s": 2, "run_s": 6, "ramp_down_s": 1, "think_mean_ms": 300}
+SHORT = {"users": 20, "ramp_up_s": 2, "run_s": 4, "ramp_down_s": 1, "think_mean_ms": 300}
+RUNS = {
+    "auto": {"seed": 5, "threads": "auto"},  # virtual ones, on a JVM where they are good
+    "platform": {"seed": 5, "threads": "platform"},
+    "virtual": {"seed": 5, "threads": "virtual"},
+    "another seed": {"seed": 6},
+}
 
 
 def exit_code(directory: Path) -> int:
     return int((directory / "driver.rc").read_text())
+
+
+@pytest.fixture
+def usual(board, run_jmeter, made_once) -> Callable[[str], Path]:
+    """One of `RUNS`, on two web servers. Several tests look at it."""
+
+    def make(folder: Path, which: str) -> None:
+        before = remembered()
+        run_jmeter(folder, port=board(), host="127.0.0.1,localhost", **SHORT, **RUNS[which])
+        assert exit_code(folder) == 0
+        assert remembered() == before, "nothing is left with the user who runs it"
+
+    return lambda which: made_once(f"usual {which}", lambda folder: make(folder, which))
 
 
 @pytest.mark.alone
@@ -57,9 +77,8 @@ def remembered() -> dict[Path, int]:
     return {p: p.stat().st_mtime_ns for p in (Path.home() / ".java").rglob("*")}
 
 
-def test_results_have_the_columns_of_jmeters_dashboard_and_one_record_per_interaction(board, run_jmeter):
-    before = remembered()
-    trial = run_jmeter(port=board(), **SHORT)
+def test_results_have_the_columns_of_jmeters_dashboard_and_one_record_per_interaction(usual):
+    trial = usual("auto")
     records = rows(trial / "interactions.jtl.csv")
     wanted = """timeStamp elapsed label responseCode responseMessage threadName success failureMessage bytes sentBytes
         grpThreads allThreads Latency Connect"""
@@ -67,12 +86,11 @@ def test_results_have_the_columns_of_jmeters_dashboard_and_one_record_per_intera
     assert {r["label"] for r in records} <= states("browse_only")
     assert all(int(r["bytes"]) > 9724 for r in records), "each page is loaded with its logo"
     assert list(rows(trial / "thinks.csv")[0]) == ["t_start_ms", "user", "state", "drawn_ms", "actual_ms"]
-    assert remembered() == before, "nothing is left with the user who runs it"
     assert "shutdown requested at end of test" in (trial / "jmeter.log").read_text(), "no thread of its own waits on"
 
 
-def test_users_take_turns_over_the_web_servers_and_each_keeps_its_own(board, run_jmeter):
-    trial = run_jmeter(port=board(), host="127.0.0.1,localhost", **SHORT)
+def test_users_take_turns_over_the_web_servers_and_each_keeps_its_own(usual):
+    trial = usual("auto")
     used: dict[str, set[str]] = {}
     for r in rows(trial / "interactions.jtl.csv"):
         used.setdefault(r["threadName"].rsplit("-", 1)[1], set()).add(r["URL"].split("/")[2].split(":")[0])
@@ -94,10 +112,9 @@ def paths(trial: Path) -> dict[str, list[str]]:
     return visits
 
 
-def test_the_same_seed_gives_the_same_walks_requests_and_thinks(board, run_jmeter, tmp_path):
-    port = board()
-    seeds = {"one": 5, "two": 5, "other": 6}
-    one, two, other = (run_jmeter(tmp_path / name, port=port, seed=seed, **SHORT) for name, seed in seeds.items())
+def test_the_same_seed_gives_the_same_walks_requests_and_thinks(usual):
+    """On threads of either kind."""
+    one, two, other = map(usual, ("auto", "platform", "another seed"))
     for what in (paths, draws):
         first, same, others = what(one), what(two), what(other)
         compared = {user: min(len(first[user]), len(same[user])) for user in first.keys() & same.keys()}
@@ -214,11 +231,10 @@ def test_bad_input_is_one_error_and_exit_code_2(run_jmeter, properties, message)
 
 
 @pytest.mark.parametrize("threads", ["virtual", "platform"])
-def test_both_kinds_of_threads_give_the_same_load(board, run_jmeter, threads, java_25):
+def test_both_kinds_of_threads_give_the_same_load(usual, threads, java_25):
     if threads == "virtual" and not java_25:
         pytest.skip("virtual threads need a newer JDK than this machine has")
-    trial = run_jmeter(port=board(), threads=threads, **SHORT)
-    assert exit_code(trial) == 0
+    trial = usual(threads)
     assert sorted(int(r["user"]) for r in rows(trial / "users.csv")) == list(range(20))
     assert all(r["success"] == "true" for r in rows(trial / "interactions.jtl.csv"))
 

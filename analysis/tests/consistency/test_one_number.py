@@ -28,7 +28,7 @@ DIGITS = 1e-5
 def store(request, made_once) -> Path:
     def make(folder: Path) -> None:
         for topology in ("1/1/1/1M", "1/1/1/1P"):
-            mesh.write_sweep(folder, topology, reps=request.param, loads=LOADS)
+            mesh.write_sweep(folder, topology, reps=request.param, loads=LOADS, judged=True)
 
     return made_once(f"one-number-{request.param}", make)
 

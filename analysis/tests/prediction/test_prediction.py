@@ -33,8 +33,8 @@ from typer.testing import CliRunner
 @pytest.fixture(scope="module")
 def store(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("prediction") / "store"
-    mesh.write_sweep(folder, "1/1/1/1M")
-    mesh.write_sweep(folder, "1/1/1/1ML", loads=(200, 400, 600, 900, 2000, 3000))
+    mesh.write_sweep(folder, "1/1/1/1M", judged=True)
+    mesh.write_sweep(folder, "1/1/1/1ML", loads=(200, 400, 600, 900, 2000, 3000), judged=True)
     return folder
 
 
@@ -134,7 +134,7 @@ def test_whether_a_mix_writes_is_read_from_what_users_asked_for(store, tmp_path)
 
 
 def test_no_prediction_is_so_many_per_cent_off_a_lower_bound(tmp_path):
-    mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(1000, 2000, 3000, 4500))
+    mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(1000, 2000, 3000, 4500), judged=True)
     document = predicted(tmp_path, SWEEP, None, [], None)
     assert document["measured_max_at_least"]
     assert document["errors"]["plateau"] is None
@@ -179,7 +179,7 @@ def test_what_cannot_be_predicted_is_refused(store, topo, cores, words):
 
 
 def test_a_node_type_that_is_nowhere_is_asked_for(tmp_path):
-    mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(1000, 2000, 3000))
+    mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(1000, 2000, 3000), judged=True)
     with pytest.raises(DataError, match="give --cores low_cost=CORES"):
         predicted(tmp_path, SWEEP, "1/1/1/1ML", [], None)
     (answer,) = predicted(tmp_path, SWEEP, "1/1/1/1ML", ["low_cost=0.06"], None)["what_if"]
@@ -187,15 +187,15 @@ def test_a_node_type_that_is_nowhere_is_asked_for(tmp_path):
 
 
 def test_cores_of_a_node_type_are_those_of_the_same_system_and_place(tmp_path):
-    mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(1000, 2000, 3000))
-    elsewhere = mesh.write_sweep(tmp_path, "1/1/1/1ML", loads=(200, 400), name="elsewhere")
+    mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(1000, 2000, 3000), judged=True)
+    elsewhere = mesh.write_sweep(tmp_path, "1/1/1/1ML", loads=(200, 400), name="elsewhere", judged=True)
     trials = read_table(tmp_path, "trials", elsewhere)
     write_table(tmp_path, "trials", elsewhere, trials.assign(target="hosts"))
     with pytest.raises(DataError, match="give --cores low_cost=CORES"):
         predicted(tmp_path, SWEEP, "1/1/1/1ML", [], None)
-    mesh.write_sweep(tmp_path, "1/1/1/1ML", loads=(200, 400))
+    mesh.write_sweep(tmp_path, "1/1/1/1ML", loads=(200, 400), judged=True)
     (answer,) = predicted(tmp_path, SWEEP, "1/1/1/1ML", [], None)["what_if"]
-    other = mesh.write_sweep(tmp_path, "1/1/1/2ML", loads=(200, 400))
+    other = mesh.write_sweep(tmp_path, "1/1/1/2ML", loads=(200, 400), judged=True)
     nodes = read_table(tmp_path, "nodes", other)
     write_table(tmp_path, "nodes", other, nodes.assign(cpu_cores=2 * nodes["cpu_cores"]))
     with pytest.raises(DataError, match=r"different cores .*0\.06 in .* and 0\.12 in .*give --cores low_cost=CORES"):
@@ -231,7 +231,7 @@ def test_a_node_that_was_not_measured_takes_its_trial_out_of_the_fit():
 
 def test_repetitions_are_no_loads_of_their_own(tmp_path):
     """Two loads below the saturation of the database, three times each."""
-    sweep = mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(1000, 2000, 6000, 7000, 8000), reps=3)
+    sweep = mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(1000, 2000, 6000, 7000, 8000), reps=3, judged=True)
     document = predicted(tmp_path, sweep, None, [], None)
     db = next(d for d in document["demands"] if d["tier"] == "db")
     assert db["loads"] == 2
@@ -294,7 +294,7 @@ def test_a_tier_of_which_a_node_was_not_measured_has_no_demand(tmp_path):
 
 def test_a_tier_without_nodes_needs_no_demand(tmp_path):
     """1/1/0/1 has no middleware: nothing of it was left out."""
-    sweep = mesh.write_sweep(tmp_path, "1/1/1/1M")
+    sweep = mesh.write_sweep(tmp_path, "1/1/1/1M", judged=True)
     for name in ("trials", "nodes", "samples"):
         rows = read_table(tmp_path, name, sweep)
         rows = rows.assign(topology="1/1/0/1M") if name == "trials" else rows[rows["tier"] != "middleware"]

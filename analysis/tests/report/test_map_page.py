@@ -18,6 +18,7 @@ from ntier_analysis.campaign.store import read_campaign
 from ntier_analysis.figures import maps, surfaces
 from ntier_analysis.report.maps import sentence, write_map
 from ntier_analysis.verdict.store import judge_again
+from pictures import no_drawn_pictures, no_picture_files
 
 pytestmark = pytest.mark.whole
 
@@ -32,8 +33,8 @@ def found(made_once) -> Campaign:
 
 
 @pytest.fixture(scope="module")
-def page(found, tmp_path_factory) -> Path:
-    return write_map(found, read_prices(), None, tmp_path_factory.mktemp("page"))
+def page(found, made_once) -> Path:
+    return made_once("map_page", lambda folder: write_map(found, read_prices(), None, folder)) / "map.html"
 
 
 def texts(drawing) -> list[str]:
@@ -137,7 +138,8 @@ def test_no_interval_of_a_lower_bound_is_closed(found, tmp_path):
     there = next(c for c in cells if c.at_least)
     shown = texts(maps.bottleneck_map(cells, groups(cells), "MySQL", "m"))
     assert f"[{there.low_per_s:.0f}, ∞)" in shown
-    html = write_map(one, read_prices(), None, tmp_path).read_text()
+    with no_drawn_pictures():
+        html = write_map(one, read_prices(), None, tmp_path).read_text()
     assert re.search(r"1/1/1/1M → 1/1/1/2M: at least 1\.\d\d \[1\.\d\d, ∞\) times as much, a gain", html)
     assert re.search(r"1/1/1/2M → 1/1/1/4M: at most 1\.\d\d \[0\.00, 1\.\d\d\] times as much, undecided", html)
     assert re.search(r"≥ \d+ \[\d+, ∞\)", html)
@@ -190,5 +192,6 @@ def test_tables_lie_beside_it(found, page):
 def test_two_topologies_are_enough(tmp_path):
     mesh.write_sweep(tmp_path / "store", "1/1/1/1M", loads=(1000, 3000, 6000, 7000, 8000))
     mesh.write_sweep(tmp_path / "store", "1/1/1/1P", loads=(1000, 2000, 6000, 7000, 8000))
-    html = write_map(read_campaign(tmp_path / "store"), read_prices(), 1000.0, tmp_path / "out").read_text()
+    with no_picture_files():
+        html = write_map(read_campaign(tmp_path / "store"), read_prices(), 1000.0, tmp_path / "out").read_text()
     assert "PostgreSQL / MySQL" in html

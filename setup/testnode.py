@@ -1,4 +1,5 @@
-"""Database nodes beside any experiment, for tests and benchmarks: clones of the golden images that run alone."""
+"""Nodes of tests. Database nodes beside any experiment, also for benchmarks: clones of the golden images that run
+alone."""
 
 from __future__ import annotations
 
@@ -14,6 +15,9 @@ ROOT = Path(__file__).resolve().parents[1]
 STATE = Path(os.environ.get("NTIER_STATE") or "/var/lib/ntier")
 NODE_SH = ROOT / "terraform/targets/local/node.sh"
 CONTROLLER = "198.18.0.1"
+SCALE = ("--scale", "0.1")
+"""Of every deployment that tests make, as of `make smoke`: at 0.2 a slow machine is full, and no trial on it is valid;
+at one scale they share their nodes."""
 
 # An account that may do everything. The password comes by standard input: it is in no list of processes.
 PREPARE = {

@@ -18,7 +18,7 @@ class Checks(dict[str, Check]):
 
     def __missing__(self, id_: str) -> Check:
         entry = {entry.id: entry for entry in registry.registered()}[id_]
-        self[id_] = registry._run(entry, self.trial)
+        self[id_] = registry.run(entry, self.trial)
         return self[id_]
 
     def invalidate(self, *ids: str) -> list[str]:

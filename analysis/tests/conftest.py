@@ -18,7 +18,6 @@ def demo(made_once) -> Path:
 @pytest.fixture(scope="session", autouse=True)
 def simulated(made_once) -> None:
     """Sweeps and trials that several tests want are made once."""
-    import mesh
-    import synthetic
+    import once
 
-    mesh.made_once = synthetic.made_once = made_once
+    once.made_once = made_once

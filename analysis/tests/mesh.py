@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import once
 import pandas as pd
 from ntier_analysis.contracts import Topology
 from ntier_analysis.statistics.mva import Station, solve
@@ -39,10 +37,6 @@ def capacity_per_s(topology: str) -> float:
     return min(s.capacity_per_s for s in stations(Topology.parse(topology)))
 
 
-made_once: Callable[[str, Callable[[Path], object]], Path] | None = None
-"""The fixture of this name. With it, a sweep that several tests want is made once and copied."""
-
-
 def write_sweep(store: Path, topology: str, *, middleware: str = "shardingsphere", name: str = "", scale: float = 0.2,
                 loads: tuple[int, ...] = LOADS, seed: int = 1, reps: int = 1, judged: bool = False) -> str:  # fmt: skip
     """Writes all tables of one sweep; returns its name. Rates of trials vary by 1 %, of batches by 3 %. `judged`: with
@@ -50,21 +44,18 @@ def write_sweep(store: Path, topology: str, *, middleware: str = "shardingsphere
     parsed = Topology.parse(topology)
     sweep = f"{parsed.slug}.browse_only.{middleware}" + (f".{name}" if name else "")
     asked = (parsed, sweep, middleware, scale, tuple(loads), seed, reps)
-    if made_once is None:
-        _write(store, *asked)
-        if judged:
-            judge_again(store, [sweep])
-        return sweep
+
+    def write(folder: Path) -> None:
+        _write(folder, *asked)
 
     def judge(folder: Path) -> None:
-        shutil.copytree(made, folder, dirs_exist_ok=True)
-        judge_again(folder, [])
+        once.copied("mesh", asked, write, folder)
+        judge_again(folder, [sweep])
 
-    key = hashlib.sha256(repr(asked).encode()).hexdigest()[:16]
-    made = made_once(f"mesh-{key}", lambda folder: _write(folder, *asked))
     if judged:
-        made = made_once(f"mesh-{key}-judged", judge)
-    shutil.copytree(made, store, dirs_exist_ok=True)
+        once.copied("mesh-judged", asked, judge, store)
+    else:
+        once.copied("mesh", asked, write, store)
     return sweep
 
 

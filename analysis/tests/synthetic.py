@@ -8,14 +8,13 @@ import hashlib
 import heapq
 import itertools
 import json
-import shutil
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+import once
 import zstandard
 from ntier_analysis.contracts import FileEntry, Host, Manifest, Node, Phase, State, Validity
 from ntier_analysis.ingest import ingest_sweep
@@ -200,25 +199,13 @@ class Spec:
         return 0 if self.above is None else round(self.above * self.scale) - round(self.users * self.scale)
 
 
-made_once: Callable[[str, Callable[[Path], object]], Path] | None = None
-"""The fixture of this name. With it, a trial that several tests want is made once and copied."""
-
-
-def _named(kind: str, what: object) -> str:
-    return f"{kind}-{hashlib.sha256(repr(what).encode()).hexdigest()[:16]}"
-
-
 def write_trial(raw: Path, spec: Spec) -> Path:
     """Writes one raw trial (collected; its validity is left to the program under test); returns its folder."""
     before = "" if spec.above is None else f".above{spec.above:05d}"
     trial = f"u{spec.users:05d}{before}.r{spec.rep:02d}"
     name = trial + (f".a{spec.attempt}" if spec.attempt > 1 else "")
     folder = raw / spec.sweep / name
-    if made_once is None:
-        _write_trial(folder, spec, trial)
-    else:
-        made = made_once(_named("trial", spec), lambda folder: _write_trial(folder, spec, trial))
-        shutil.copytree(made, folder, dirs_exist_ok=True)
+    once.copied("trial", spec, lambda made: _write_trial(made, spec, trial), folder)
     return folder
 
 
@@ -575,4 +562,4 @@ def stored_sweep(truth: Truth, users: list[int], **options) -> Path:
     def make(folder: Path) -> None:
         ingest_sweep(write_sweep(folder / "raw", truth, users, **options), folder / "store")
 
-    return made_once(_named("sweep", (truth, users, options)), make)
+    return once.shared("sweep", (truth, users, options), make)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from testnode import SCALE
 
 ANSIBLE = Path(__file__).resolve().parents[1]
 ROOT = ANSIBLE.parent
@@ -95,7 +96,7 @@ def deployment(deployments: None) -> Deployment:
     file = STATE / "local/nodes.json"
     if not file.exists() or "mysql" not in {node["role"] for node in json.loads(file.read_text())}:
         for command in ("up", "deploy"):
-            subprocess.run([BIN / "ntier", command, "--topo", "1/1/1/1M", "--scale", "0.1"], cwd=ROOT, check=True)
+            subprocess.run([BIN / "ntier", command, "--topo", "1/1/1/1M", *SCALE], cwd=ROOT, check=True)
     deployed = Deployment(json.loads(file.read_text()))
     first = deployed.play("deploy")
     assert first.code == 0, first.failed or first.text

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 pytestmark = pytest.mark.whole
 
@@ -38,11 +39,10 @@ def test_production_profile_passes(folder, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "production" in done.stderr + done.stdout
 
-    roles = sorted(path for path in (folder / "roles").iterdir() if path.is_dir())
-    (tmp_path / "roles.yml").write_text(
-        "- hosts: localhost\n  tasks:\n"
-        + "".join(f"    - ansible.builtin.import_role:\n        name: {path}\n" for path in roles)
-    )
+    # Each file of tasks, since what `main` includes as it runs is not looked at otherwise.
+    files = sorted((folder / "roles").glob("*/tasks/*.yml"))
+    tasks = [{"ansible.builtin.import_role": {"name": str(f.parents[1]), "tasks_from": f.stem}} for f in files]
+    (tmp_path / "roles.yml").write_text(yaml.safe_dump([{"hosts": "localhost", "tasks": tasks}]))
     playbooks = [*folder.glob("playbooks/*.yml"), *folder.glob("verify.yml")]
     done = run(folder, "ansible-playbook", "-i", "localhost,", "--syntax-check", tmp_path / "roles.yml", *playbooks)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from ntier_analysis.parsers.status import middleware_status
 from ntier_harness.systems import find
+from testnode import SCALE
 
 ROOT = Path(__file__).resolve().parents[2]
 MIDDLEWARES = find(ROOT, "rubbos").definition.variants["middleware"].choices
@@ -62,7 +63,7 @@ def through(request, images, deployments, nodes_that_run):
     name, letter = request.param
     if name not in images:
         pytest.skip("no ProxySQL at hand: PROXYSQL_BINARY=/path/to/its.deb (make doctor says where it is)")
-    options = ["--topo", f"1/1/1/2{letter}", "--middleware", name, "--scale", "0.1"]
+    options = ["--topo", f"1/1/1/2{letter}", "--middleware", name, *SCALE]
     for command in ("up", "deploy"):
         subprocess.run([BIN / "ntier", command, *options], cwd=ROOT, check=True)
     return nodes_that_run(), name, letter
@@ -158,7 +159,7 @@ def test_one_replica_has_room_for_the_check_beside_the_application(through):
     _, name, letter = through
     if MIDDLEWARES[name].traits["multiplexes"]:
         pytest.skip("the application's connections hold none at the replicas")
-    options = ["--topo", f"1/1/1/1{letter}", "--middleware", name, "--scale", "0.1"]
+    options = ["--topo", f"1/1/1/1{letter}", "--middleware", name, *SCALE]
     for command in ("up", "deploy"):
         subprocess.run([BIN / "ntier", command, *options], cwd=ROOT, check=True)
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
@@ -53,13 +53,18 @@ def plan(spec: dict, profiles: dict[str, list[str]], *, pinned: bool = False) ->
         steps[f"base-{name}"] = base_step(name, definition, pinned, options)
     for name, definition in spec["artefacts"].items():
         steps[name] = Step(name, "", partial(artefacts.build, name, definition), is_image=False)
-    on_bases = [(f"node-{name}", f"base-{name}", golden.OF_EACH_NODE, "", []) for name in spec["bases"]]
-    on_nodes = [(n, f"node-{i['base']}", [n], i["tier"], i["artefacts"]) for n, i in spec["images"].items()]
-    for name, below, roles, tier, artefacts_needed in (*on_bases, *on_nodes):
+
+    def add(name: str, below: str, roles: Iterable[str], tier: str, needed: list[str]) -> None:
+        """The image `below` with these roles; the node that it is built on is of the last one."""
         parts = {role: role_digests[role] for role in roles}
         digest = digests.of(steps[below].digest, tool, sorted(parts.items()))
-        node = golden.BuildNode(name, address(len(steps)), role=roles[-1], tier=tier or roles[-1])
-        steps[name] = Step(name, digest, partial(golden.build, node, below, digest, parts), [below, *artefacts_needed])
+        node = golden.BuildNode(name, address(len(steps)), role=[*parts][-1], tier=tier)
+        steps[name] = Step(name, digest, partial(golden.build, node, below, digest, parts), [below, *needed])
+
+    for name in spec["bases"]:
+        add(f"node-{name}", f"base-{name}", golden.OF_EACH_NODE, "node", [])
+    for name, image in spec["images"].items():
+        add(name, f"node-{image['base']}", [name], image["tier"], image["artefacts"])
     data = golden.data_of(spec["data_system"])
     made = {"generate": data["generate"], "seed": data["seed"]}
     for dbms, profile in ((d, p) for d in spec["data"] for p in profiles.get(d, [])):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 from functools import cache
 from pathlib import Path
-from unittest import mock
 
 import pytest
 from ntier_analysis.demo import SWEEP
@@ -20,15 +19,10 @@ CLAIMS = [(study, claim) for study in STUDIES for claim in claims.read(study / "
 each_study = pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
 
 
-find, built_roles = cache(systems.find), cache(systems.built_roles)
-"""A study has 190 sweeps of one system: to read all that the system consists of for each is nine tenths of the work."""
-
-
 @cache
 def campaigns(study: Path) -> list[campaign_spec.Campaign]:
     files = [*study.glob("campaign.yaml"), *sorted(study.glob("campaigns/*.yaml"))]
-    with mock.patch.object(systems, "find", find), mock.patch.object(systems, "built_roles", built_roles):
-        return [campaign_spec.parse(file.read_text(), str(file), ROOT, 2) for file in files]
+    return [campaign_spec.parse(file.read_text(), str(file), ROOT, 2) for file in files]
 
 
 def is_anchor(sweep: str) -> bool:
@@ -76,7 +70,7 @@ def test_a_claim_is_of_sweeps_that_are_measured(study, claim):
     """By one of the study's campaigns; or nobody has run such a topology yet."""
     measured = {s.sweep for campaign in campaigns(study) for s in campaign.sweeps}
     for sweep in set(claim.sweeps) - measured:
-        system = find(ROOT, systems.default(ROOT))
+        system = systems.find(ROOT, systems.default(ROOT))
         letters = request.parse_topology(sweep.partition(".")[0], system).letters
         assert any(system.definition.variants[v].choices[c].untried for v, c in letters.items()), sweep
 

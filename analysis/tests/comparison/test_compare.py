@@ -1,6 +1,5 @@
 """Two sweeps side by side: on stores of known truth, and on the measured one that comes with the program."""
 
-import hashlib
 import json
 import re
 import shutil
@@ -10,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import once
 import pandas as pd
 import pytest
 from ntier_analysis import Store
@@ -35,18 +35,9 @@ RUN_S = 60.0
 LOADS = (200, 400, 900, 1000, 1100)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def shared(made_once):
-    """Sweeps that several tests want are made once and copied."""
-    global once
-    once = made_once
-
-
 def write_sweep(store, name, **asked) -> None:
     """Copies what `make_sweep` writes of it."""
-    key = hashlib.sha256(repr((name, sorted(asked.items()))).encode()).hexdigest()[:16]
-    made = once(f"compared-{key}", lambda folder: make_sweep(folder, name, **asked))
-    shutil.copytree(made, store, dirs_exist_ok=True)
+    once.copied("compared", (name, sorted(asked.items())), lambda made: make_sweep(made, name, **asked), store)
 
 
 def make_sweep(

@@ -121,7 +121,7 @@ def parse(text: str, file: str, root: Path, cores: int) -> Campaign:
     sweeps = []
     for (options, key, item), scale in zip(entries, scales, strict=True):
         try:
-            spec = make_spec(options | {"scale": scale}, root, cores)
+            spec = make_spec(options | {"scale": scale}, root, cores, system)
         except RequestError as error:
             raise _located(source, error, key, item) from None
         if any(s.sweep == spec.sweep for s in sweeps):

@@ -217,13 +217,13 @@ def _parse_trace(text: Any, system: System) -> int:
     return whole("trace", text, 0, MAX_TRACE_EVERY)
 
 
-def make_spec(options: dict[str, Any], root: Path, cores: int) -> Spec:
-    """Options (texts as typed, None = default) -> Spec. `root`: the checkout. Raises RequestError for the first wrong
-    one."""
+def make_spec(options: dict[str, Any], root: Path, cores: int, system: System | None = None) -> Spec:
+    """Options (texts as typed, None = default) -> Spec. `root`: the checkout. `system`: the one that the options name,
+    if it has been read already. Raises RequestError for the first wrong one."""
     from ntier_harness import settings
     from ntier_harness.targets import NAMES, kind
 
-    system = systems.find(root, options.get("system") or systems.default(root))
+    system = system or systems.find(root, options.get("system") or systems.default(root))
     load, data = system.definition.load, system.definition.data
     topology = parse_topology(options.get("topo"), system)
     target = options.get("target") or NAMES[0]
@@ -263,7 +263,7 @@ def make_spec(options: dict[str, Any], root: Path, cores: int) -> Spec:
         asked_precision=_parse_precision(options.get("precision"), search),
         settings=settings.parse(system, options.get("set") or ()),
         node_types=node_types,
-        built_roles=systems.built_roles(root),
+        built_roles=system.built_roles,
         clients=whole("clients", options.get("clients") or 1, 1, MAX_CLIENTS),
         trace_every=_parse_trace(options.get("trace"), system),
         above=_parse_above(options.get("above"), system),

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from ntier_analysis.contracts.manifest import Manifest, Outcome
 from ntier_harness import ledger
+from testnode import SCALE
 
 from .. import promises
 
 NTIER = str(Path(sys.executable).with_name("ntier"))
 PHASES = "3/10/1"  # s; long enough that a fault fits into the run phase, short enough for a dozen of them
-SCALE = ("--scale", "0.1")  # as of `make smoke`: at 0.2 a slow machine is full, and no trial on it is valid
 DEADLINE_S = 1800  # also on a machine that a hypervisor robs: each attempt then waits some minutes
 INCUS = ["incus", "--project", "ntier"]
 # Checks (docs/validity.md) by which a trial is refused where a hypervisor takes CPU time, or where the host or its

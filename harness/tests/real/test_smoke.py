@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from ntier_analysis.contracts import Manifest
 from ntier_analysis.contracts.files import read_bytes
+from testnode import SCALE
 
 from .. import promises
-from .conftest import DEADLINE_S, NTIER, SCALE, check_sound
+from .conftest import DEADLINE_S, NTIER, check_sound
 
 pytestmark = pytest.mark.usefixtures("deployments")
 

@@ -36,6 +36,11 @@ class System:
         name = self.definition.rules
         return load_rules(self.path(name) if name else None)
 
+    @cached_property
+    def built_roles(self) -> tuple[str, ...]:
+        """Roles that set-up makes images of; none where there is no set-up."""
+        return tuple(bases(self.folder.parents[1]))
+
     def path(self, name: str) -> Path:
         """A file that the definition names. A link stays one, so that errors name it and not what it leads to."""
         path = self.folder / name
@@ -68,11 +73,6 @@ def find(root: Path, name: str) -> System:
         raise unknown("system", name, names(root))
     folder = root / "systems" / name
     return System(read(folder, root / "ansible" / "roles"), folder, name == default(root))
-
-
-def built_roles(root: Path) -> tuple[str, ...]:
-    """Roles that set-up makes images of; none where there is no set-up."""
-    return tuple(bases(root))
 
 
 def bases(root: Path) -> dict[str, str]:

@@ -187,25 +187,37 @@ site: venv ## the documentation as a site: build/site/index.html
 
 # ---- tests --------------------------------------------------------------------------------------------------------
 
-.PHONY: test test-without test-fast test-whole test-tools test-nodes test-faults lint bench
+.PHONY: test test-bases test-images test-without test-alone test-fast test-whole test-tools test-nodes test-faults lint bench
 # Whole programs run four at a time on two cores, since half of them wait; first those that wait.
 WITH_NODES := $(wildcard harness/tests ansible/tests setup/tests systems/*/tests rubbos-app/tests middleware/*/tests)
 # $(call without_nodes, and more,PROCESSES)
 without_nodes = $(VENV)/pytest -m 'not nodes and not alone$(1)' -n $(2) --dist worksteal --durations=20 workloads/tests $(WITH_NODES) notebooks/tests studies/tests analysis/tests
-test test-nodes: MIDDLEWARE := shardingsphere,haproxy,pgpool# those of which the tests need images
+on_nodes = $(VENV)/pytest -m 'nodes and not faults$(1)' --durations=20 $(WITH_NODES)
+test-images test-nodes: MIDDLEWARE := shardingsphere,haproxy,pgpool# those of which the tests need images
 
-test: with-terraform setup test-without test-nodes ## all tests, the smoke experiment included
+test: with-terraform venv ## all tests, the smoke experiment included
+	@setup/setup.sh --controller >&2
+	@$(VENV)/python setup/all_tests.py
 
-test-without: lint test-tools
+# The parts of `make test`, in setup/all_tests.py's order
+test-bases:
+	setup/setup.sh --images node-trixie,node-sid
+
+test-images: setup
+	$(call on_nodes, and not alone)
+
+test-without: lint
 	$(call without_nodes,,4)
-	$(VENV)/pytest -m alone workloads/tests systems/two-phase-commit/tests
+
+test-alone:
+	$(VENV)/pytest -m 'alone and not faults' --durations=20 workloads/tests $(WITH_NODES)
 
 test-fast: lint ## the tests of a change: no nodes, no whole programs
 	$(call without_nodes, and not whole,2)
 
 test-whole: test-tools ## reports, notebooks, browser, JMeter, Maven, Terraform, the site, every door with bad input; no nodes
 	$(call without_nodes, and whole,4)
-	$(VENV)/pytest -m alone workloads/tests systems/two-phase-commit/tests
+	$(VENV)/pytest -m 'alone and not nodes' workloads/tests systems/two-phase-commit/tests
 
 .PHONY: with-terraform
 with-terraform: # which set-up does not bring
@@ -220,7 +232,7 @@ test-tools: with-terraform venv
 	mvn -B -q verify
 
 test-nodes: setup ## the experiments on real nodes
-	$(VENV)/pytest -m 'nodes and not faults' --durations=20 $(WITH_NODES)
+	$(call on_nodes,)
 
 test-faults: setup ## faults, every middleware and bare machines on real nodes; some hours
 	$(VENV)/pytest -m faults $(WITH_NODES)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that the other targets need: Python environment, controller (Incus and tools), node images.
 # Does only what is missing; with everything in place it takes a second or two. Options (--topo, --middleware, --data, --images, --rebuild, --check)
-# are those of setup/images.
+# are those of setup/images. With --controller alone, no image is made.
 #   NTIER_STATE (/var/lib/ntier), NTIER_POOL_SIZE (40GiB), NTIER_DEBIAN_MIRROR, NTIER_SECURITY_MIRROR, NTIER_PYTHON
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -43,4 +43,4 @@ if ! controller_ready; then
   fi
   inputs >"$stamp"
 fi
-exec .venv/bin/python setup/images "$@"
+[[ $* == --controller ]] || exec .venv/bin/python setup/images "$@"

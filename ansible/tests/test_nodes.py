@@ -213,6 +213,7 @@ print(round(1e6 * (used.ru_utime + used.ru_stime)))
 """
 
 
+@pytest.mark.alone
 def test_collecting_mysql_costs_far_less_than_a_client_a_second(deployment, measured):
     """CPU of the collector and its client over 10 s, beside that of ten clients which ask for the same and end. Both
     are measured on the same node one after the other, so a slow machine makes both slow (measured: a fiftieth)."""

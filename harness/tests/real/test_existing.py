@@ -19,7 +19,7 @@ from ..page import copy_checkout, files_shown
 from .conftest import INCUS, NTIER, check_sound, on_node, sound
 from .test_hosts import NODE_SH, STATE, TREE
 
-pytestmark = pytest.mark.nodes
+pytestmark = [pytest.mark.nodes, pytest.mark.alone]
 
 ROOT = Path(__file__).resolve().parents[3]
 MACHINES = {f"build-own-{i}": (f"198.18.192.{i}", f"10.10.1.{i}") for i in (1, 2, 3)}

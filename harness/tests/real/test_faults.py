@@ -15,7 +15,7 @@ from ntier_analysis.contracts.manifest import State
 from .. import promises
 from .conftest import RealSweep, incus, on_node
 
-pytestmark = pytest.mark.nodes("1/1/1/1M")
+pytestmark = [pytest.mark.nodes("1/1/1/1M"), pytest.mark.alone]
 
 # The whole matrix takes most of an hour (`make test-faults`); `make test` runs the tests without this mark.
 matrix = pytest.mark.faults

@@ -12,7 +12,7 @@ from ntier_harness.lab import Lab
 
 from .conftest import DEADLINE_S, NTIER
 
-pytestmark = pytest.mark.nodes("1/1/1/1ML")
+pytestmark = [pytest.mark.nodes("1/1/1/1ML"), pytest.mark.alone]
 
 LEAST = 0.3  # of what a node may have: a machine that stands still in these few seconds gives it less
 

@@ -17,7 +17,7 @@ from testnode import SCALE
 from .. import promises
 from .conftest import DEADLINE_S, NTIER, check_sound
 
-pytestmark = pytest.mark.usefixtures("deployments")
+pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("deployments")]
 
 ROOT = Path(__file__).resolve().parents[3]
 SWEEP = "1-1-1-1M.browse_only.shardingsphere.smoke"

@@ -11,7 +11,7 @@ from .conftest import DEADLINE_S, NTIER, check_sound, nodes
 
 SYSTEM = ["--system", "two-phase-commit", "--mix", "base", "--scale", "0.2"]
 
-pytestmark = [pytest.mark.nodes("2"), pytest.mark.usefixtures("deployments")]
+pytestmark = [pytest.mark.nodes("2"), pytest.mark.alone, pytest.mark.usefixtures("deployments")]
 
 
 def ntier(command: str, topo: str, *more: str) -> subprocess.CompletedProcess[str]:

@@ -239,6 +239,13 @@ def test_after_stolen_time_the_next_attempt_waits_until_less_is_stolen(lab, spec
     assert said.startswith("a hypervisor takes 5.0 % of the CPU time, 1 % are allowed: waiting until it takes less")
 
 
+def test_with_one_attempt_nothing_waits_for_a_better_time(lab, spec):
+    s, machine = spec(users="1000,2000"), lab(invalid=["host_robbed"])
+    machine.runner.world.state["robbed_until_s"] = dry.EPOCH_S + 10_000
+    assert sweep.run(machine, s, attempts=1) == 1
+    assert not [text for text in machine.screen.said if "a hypervisor takes" in text]
+
+
 def test_out_of_attempts_is_exit_code_1_and_stays_so(lab, spec):
     s, machine = spec(users="1000"), lab(invalid=["host_busy"] * 3)
     assert sweep.run(machine, s) == 1

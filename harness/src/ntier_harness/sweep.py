@@ -255,6 +255,8 @@ class Line:
     next one; its users begin when the outcome is known."""
 
     lab: Lab
+    patient: bool = True
+    """Whether it waits for a better time: without further attempts nobody asked to try again."""
     doubt: bool = True
     """Whether the system may be ill: nothing is known of it yet, or an attempt since the last look was not valid."""
     last: Manifest | None = None
@@ -272,7 +274,8 @@ class Line:
     def await_cpu(self) -> None:
         """After an attempt that a hypervisor disturbed, waits until it takes less; once."""
         last, self.last = self.last, None
-        stolen.await_cpu(self.lab, last)
+        if self.patient:
+            stolen.await_cpu(self.lab, last)
 
     def judge(self, made: Attempt, began: float) -> None:
         """Concludes an attempt that has what it needs of the nodes, beside what comes next; at once if it failed.
@@ -325,7 +328,7 @@ def run_trials(
 ) -> None:
     """Runs every trial in order, each until it is valid or out of attempts. Nodes that cannot be mended end the
     sweep."""
-    line = Line(lab)
+    line = Line(lab, patient=attempts > 1)
     lab.runner.analysis.start()  # now, while nothing is measured
     lab.screen.who = "users" if spec.system.definition.load.model is LoadModel.CLOSED else "workers"
     try:

@@ -188,12 +188,13 @@ site: venv ## the documentation as a site: build/site/index.html
 # ---- tests --------------------------------------------------------------------------------------------------------
 
 .PHONY: test test-bases test-images test-without test-alone test-fast test-whole test-tools test-nodes test-faults lint bench
-# Whole programs run four at a time on two cores, since half of them wait; first those that wait.
+# Whole programs run three or four at a time on two cores, since half of them wait; first those that wait. More threads
+# than processes only get into each other's way.
 WITH_NODES := $(wildcard harness/tests ansible/tests setup/tests systems/*/tests rubbos-app/tests middleware/*/tests)
 # $(call without_nodes, and more,PROCESSES)
-without_nodes = $(VENV)/pytest -m 'not nodes and not alone$(1)' -n $(2) --dist worksteal --durations=20 workloads/tests $(WITH_NODES) notebooks/tests studies/tests analysis/tests
+without_nodes = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 ARROW_DEFAULT_MEMORY_POOL=system $(VENV)/pytest -m 'not nodes and not alone$(1)' -n $(2) --dist worksteal --durations=20 workloads/tests $(WITH_NODES) notebooks/tests studies/tests analysis/tests
 on_nodes = $(VENV)/pytest -m 'nodes and not faults$(1)' --durations=20 $(WITH_NODES)
-test-images test-nodes: MIDDLEWARE := shardingsphere,haproxy,pgpool# those of which the tests need images
+test-images test-nodes: MIDDLEWARE := shardingsphere,haproxy# those of which the tests need images
 
 test: with-terraform venv ## all tests, the smoke experiment included
 	@setup/setup.sh --controller >&2
@@ -207,7 +208,7 @@ test-images: setup
 	$(call on_nodes, and not alone)
 
 test-without: lint
-	$(call without_nodes,,4)
+	$(call without_nodes,,3)
 
 test-alone:
 	$(VENV)/pytest -m 'alone and not faults' --durations=20 workloads/tests $(WITH_NODES)

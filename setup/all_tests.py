@@ -59,11 +59,12 @@ def run(stage: tuple[str, ...], logs: Path) -> bool:
     say(f"{stage[-1]} begins")
     parts.append(Part(stage[-1], None))
     try:
-        return all([part.end() for part in reversed(parts)])
+        ends = [part.end() for part in reversed(parts)]
     except KeyboardInterrupt:
         for part in parts:
             part.interrupt()
         raise
+    return all(ends)
 
 
 def main(stages: tuple[tuple[str, ...], ...] = STAGES) -> int:

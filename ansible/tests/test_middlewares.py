@@ -22,8 +22,9 @@ ROOT = Path(__file__).resolve().parents[2]
 MIDDLEWARES = find(ROOT, "rubbos").definition.variants["middleware"].choices
 BIN = Path(sys.executable).parent
 STATE = Path(os.environ.get("NTIER_STATE") or "/var/lib/ntier")
-DEPLOYED = [("haproxy", "M"), ("pgpool", "P")]  # one by connections, one by statements; each takes two minutes
-MORE = [("haproxy", "P"), ("pgbouncer", "P"), ("mysqlrouter", "M"), ("proxysql", "M")]  # make test-faults
+DEPLOYED = [("haproxy", "M")]  # it takes some minutes; ShardingSphere-Proxy has tests of its own
+# Those of make test-faults
+MORE = [("haproxy", "P"), ("pgpool", "P"), ("pgbouncer", "P"), ("mysqlrouter", "M"), ("proxysql", "M")]
 STATEMENTS = 200
 WHERE = {"M": "SELECT @@hostname", "P": "SELECT host(inet_server_addr())"}
 CLASSES = "/opt/ntier/app/rubbos/WEB-INF/classes:/opt/ntier/app/rubbos/WEB-INF/lib/*:/usr/share/tomcat10/lib/*"

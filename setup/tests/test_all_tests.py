@@ -1,4 +1,4 @@
-"""`make test` as a whole: which parts run at once, and what their ends mean. The goals are those of a small Makefile."""
+"""`make test` as a whole: which parts run at once, and what their ends mean. The goals are a small Makefile's."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ FAULTS = {
 
 @pytest.mark.parametrize(
     "kind",
-    [kind if kind in ("db_stopped", "collector_killed") else pytest.param(kind, marks=matrix) for kind in FAULTS],
+    [kind if kind == "collector_killed" else pytest.param(kind, marks=matrix) for kind in FAULTS],
 )
 def test_fault_in_the_run_phase(real_sweep, kind):
     sweep = real_sweep(kind)

@@ -87,7 +87,7 @@ def lines_of(path: Path) -> list[str]:
 def test_two_of_each_tier_and_of_clients_with_users_who_write(tmp_path: Path) -> None:
     """Users take turns over the web nodes, connections over the middleware nodes; two clients share the users. Authors
     write through both middleware nodes, and both replicas hold the same afterwards."""
-    request = ["--topo", "2/2/2/2P", "--clients", "2", "--mix", "read_write", "--users", "1500", "--phases", "smoke"]
+    request = ["--topo", "2/2/2/2P", "--clients", "2", "--mix", "read_write", "--users", "1500", "--phases", "20/20/2"]
     request += [*SCALE, "--set", "db_geqo=off", "--name", "all", "--results", str(tmp_path)]
 
     def run(attempts: int) -> subprocess.CompletedProcess[str]:

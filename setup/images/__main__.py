@@ -201,7 +201,7 @@ def note(spec: dict) -> None:
 
 
 def arguments(spec: dict) -> argparse.Namespace:
-    roles = [*(f"base-{name}" for name in spec["bases"]), *spec["images"]]
+    roles = [*(f"{kind}-{name}" for kind in ("base", "node") for name in spec["bases"]), *spec["images"]]
     loaded = {
         f"{dbms}-{profile}": (dbms, profile) for dbms, entry in spec["data"].items() for profile in entry["profiles"]
     }

@@ -265,6 +265,12 @@ def test_plan_covers_every_tier_and_each_step_follows_its_needs(images):
         assert set(images.plan(spec, {"mysql": ["tiny", "small"]})[name].needs) <= set(names[:position])
 
 
+@pytest.mark.parametrize("name", ["base-trixie", "node-sid"])
+def test_what_images_are_made_of_can_be_asked_for(images, monkeypatch, name):
+    monkeypatch.setattr(sys, "argv", ["setup", "--images", name])
+    assert images.arguments(images.artefacts.load()).names == [name]
+
+
 def test_a_topology_without_a_dbms_is_an_error_and_not_all_of_them(images, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["setup", "--topo", "1/1/1/1m"])
     with pytest.raises(SystemExit, match="2"):

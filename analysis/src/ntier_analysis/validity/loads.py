@@ -53,11 +53,11 @@ class Loads:
         as there were interactions. Users who were not answered by the end of the run make it smaller."""
         row = self.valid.loc[trial]
         measured = np.isfinite(row["think_measured_s"])
-        think_s = row["think_measured_s"] if measured else row["think_time_s"]
-        rate = row["completed_per_s"]
-        share = float(rate * (think_s + row["response_s"]) / row["users_real"])
+        think_s = float(row["think_measured_s"] if measured else row["think_time_s"])  # an absurd one makes infinity
+        rate = float(row["completed_per_s"])
+        share = rate * (think_s + float(row["response_s"])) / row["users_real"]
         thinks = rate * (row["run_end_s"] - row["run_start_s"])
-        error = 0.0 if measured else float(rate * think_s / row["users_real"] / np.sqrt(max(thinks, 1.0)))
+        error = 0.0 if measured else rate * think_s / row["users_real"] / np.sqrt(max(thinks, 1.0))
         return share, error
 
 

@@ -187,7 +187,7 @@ site: venv ## the documentation as a site: build/site/index.html
 
 # ---- tests --------------------------------------------------------------------------------------------------------
 
-.PHONY: test test-bases test-images test-without test-alone test-fast test-whole test-tools test-nodes test-faults lint bench
+.PHONY: test test-bases test-images test-without test-alone test-fast test-whole test-long test-tools test-nodes test-faults lint bench
 # Whole programs run three or four at a time on two cores, since half of them wait; first those that wait. More threads
 # than processes only get into each other's way.
 WITH_NODES := $(wildcard harness/tests ansible/tests setup/tests systems/*/tests rubbos-app/tests middleware/*/tests)
@@ -208,17 +208,20 @@ test-images: setup
 	$(call on_nodes, and not alone)
 
 test-without: lint
-	$(call without_nodes,,3)
+	$(call without_nodes, and not long,3)
 
 test-alone:
 	$(VENV)/pytest -m 'alone and not faults' --durations=20 workloads/tests $(WITH_NODES)
 
 test-fast: lint ## the tests of a change: no nodes, no whole programs
-	$(call without_nodes, and not whole,2)
+	$(call without_nodes, and not long and not whole,2)
 
 test-whole: test-tools ## reports, notebooks, browser, JMeter, Maven, Terraform, the site, every door with bad input; no nodes
-	$(call without_nodes, and whole,4)
+	$(call without_nodes, and not long and whole,4)
 	$(VENV)/pytest -m 'alone and not nodes' workloads/tests systems/two-phase-commit/tests
+
+test-long: test-tools ## statistics of simulations and whole matrices, which few changes can break; no nodes
+	$(call without_nodes, and long,4)
 
 .PHONY: with-terraform
 with-terraform: # which set-up does not bring

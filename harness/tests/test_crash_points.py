@@ -157,6 +157,7 @@ def test_every_crash_point(lab, spec, root, part):
     assert not verdict.violations, "\n".join(verdict.violations[:20])
 
 
+@pytest.mark.long
 def test_crash_points_of_a_search(lab, spec, root):
     """Every seventh step, and so each kind of step: what a search decided survives, and no load is run twice."""
     s = spec(users="1000:3000:1000", phases="2/5/1", search="capacity")

@@ -96,6 +96,7 @@ def test_the_reference_driver_keeps_the_contract(quick, measured, model):
         ("ignores_leaving", "lets users leave, or refuses", "user 6 is not there"),
     ],
 )
+@pytest.mark.long
 def test_each_fault_is_named(quick, monkeypatch, fault, rule, said):
     if fault == "never_ready":
         monkeypatch.setattr(bench, "READY_S", 10.0)

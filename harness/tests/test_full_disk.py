@@ -89,7 +89,9 @@ def without_draws(files: Files) -> Files:
 
 
 @pytest.mark.parametrize(
-    ("disk", "part"), [*(("results", part) for part in range(PARTS)), ("state", 0)], indirect=["disk"]
+    ("disk", "part"),
+    [("results", 0), *(pytest.param("results", n, marks=pytest.mark.long) for n in range(1, PARTS)), ("state", 0)],
+    indirect=["disk"],
 )
 def test_every_durable_step(lab, spec, root, disk, monkeypatch, part):
     monkeypatch.setattr("ntier_harness.preflight.disk_free", lambda _: 10**12)  # it asks for 100 MB

@@ -46,7 +46,7 @@ def settings(kind: str, folder: Path) -> dict[str, object]:
     return {"plan": str(WORKLOADS / "rubbos.jmx"), "heap": "256m", "properties": properties}
 
 
-@pytest.mark.parametrize("kind", ["plug-in", "own"])
+@pytest.mark.parametrize("kind", [pytest.param("plug-in", marks=pytest.mark.long), "own"])
 def test_jmeter_keeps_the_contract(environment, measured, tmp_path, kind):
     command, more = [str(WORKLOADS / "bin/run-jmeter")], {"jmeter": settings(kind, tmp_path)}
 

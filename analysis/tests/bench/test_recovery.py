@@ -109,6 +109,7 @@ def pairs_of_trials(rng: np.random.Generator, reps: int, kept: float, loads: int
     return recoveries(frame[frame["above"] == 0], frame[frame["above"] == 9])
 
 
+@pytest.mark.long
 def test_how_often_one_comes_back_that_keeps_less():
     """Of 300 loads at which a system keeps 0.8 of its throughput none is said to come back because of one pair, though
     a tenth of the pairs look like it; with three repetitions two in a hundred at most."""
@@ -120,6 +121,7 @@ def test_how_often_one_comes_back_that_keeps_less():
     assert ONCE not in three
 
 
+@pytest.mark.long
 def test_how_often_one_is_named_that_comes_back():
     """Trials that differ by 11 % from each other, as measured on a virtual machine. Of 400 simulated sweeps with three
     loads the rules name one in 2 % at most (expected: 0.9 %); without a margin it would be a third."""

@@ -24,7 +24,7 @@ DIGITS = 1e-5
 """JSON has six decimals."""
 
 
-@pytest.fixture(scope="module", params=[1, 3], ids=["once", "three times"])
+@pytest.fixture(scope="module", params=[1, pytest.param(3, marks=pytest.mark.long)], ids=["once", "three times"])
 def store(request, made_once) -> Path:
     def make(folder: Path) -> None:
         for topology in ("1/1/1/1M", "1/1/1/1P"):

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import good_import as good
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ntier_analysis.errors import DataError
@@ -61,6 +62,7 @@ def good_outcome() -> tuple[str, list[str]]:
     return outcome(BASE)
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(st.sampled_from(CELLS), st.integers(0, 10**6), values)
 def test_no_cell_brings_a_wrong_verdict(place, number, value):

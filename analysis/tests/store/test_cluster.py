@@ -79,7 +79,7 @@ def killed_once(sweep, marker, **given):
 """
 
 
-@pytest.mark.whole
+@pytest.mark.long
 def test_a_worker_killed_in_the_middle_loses_nothing_and_counts_nothing_twice(
     raw, alone, cluster, tmp_path, monkeypatch
 ):
@@ -95,7 +95,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing_and_counts_nothing_twice(
     assert contents(tmp_path / "store") == contents(alone[0] / "store") != {}
 
 
-@pytest.mark.whole
+@pytest.mark.long
 def test_a_local_cluster_gives_the_same_bytes_and_lines(raw, alone, tmp_path):
     folder, lines = alone
     store, densities = tmp_path / "store", tmp_path / "densities"

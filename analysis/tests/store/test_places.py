@@ -74,7 +74,7 @@ def contents(folder: Path) -> dict:
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("kind", ["s3", "ssh"])
+@pytest.mark.parametrize("kind", ["s3", pytest.param("ssh", marks=pytest.mark.long)])
 def test_raw_and_store_elsewhere_give_the_same_bytes(here, tmp_path, kind, request, monkeypatch):
     url, settings = request.getfixturevalue(kind)
     for name, value in settings.items():

@@ -461,6 +461,7 @@ def test_a_cut_link_delays_and_refuses_but_breaks_nothing(two, tmp_path, step, c
 # ---- kills ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_nothing_is_violated_by_a_kill(place):
     kills = crash_matrix.drawn(KILLS, SEED, 3)
     results = list(crash_matrix.matrix(kills, place / "kills"))

@@ -238,7 +238,7 @@ test-tools: with-terraform venv
 test-nodes: setup ## the experiments on real nodes
 	$(call on_nodes,)
 
-test-faults: setup ## faults, every middleware and bare machines on real nodes; some hours
+test-faults: setup ## faults, every middleware, other systems and bare machines on real nodes; some hours
 	$(VENV)/pytest -m faults $(WITH_NODES)
 
 lint: venv

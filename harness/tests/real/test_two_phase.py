@@ -12,7 +12,7 @@ from .conftest import DEADLINE_S, NTIER, last_attempts, nodes
 
 SYSTEM = ["--system", "two-phase-commit", "--mix", "base", "--scale", "0.2"]
 
-pytestmark = [pytest.mark.nodes("2"), pytest.mark.usefixtures("deployments")]
+pytestmark = [pytest.mark.nodes("2"), pytest.mark.faults, pytest.mark.usefixtures("deployments")]
 
 
 def ntier(command: str, topo: str, *more: str) -> subprocess.CompletedProcess[str]:

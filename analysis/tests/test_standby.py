@@ -195,7 +195,7 @@ def test_a_command_that_reads_its_input_leaves_the_others_theirs():
 
 def test_too_little_memory_ends_it_without_an_answer():
     """Who asks then starts a program of its own, as for one that was killed; an answer would have failed the trial."""
-    short = WITHOUT_LIBRARIES + "cli.app = lambda words: bytearray(1 << 62); cli.standby()"
+    short = WITHOUT_LIBRARIES + "cli.command = lambda: lambda words: bytearray(1 << 62); cli.standby()"
     answers, code, said = served([["a"], ["b"]], [sys.executable, "-c", short])
     assert (answers, code) == ([], 1)
     assert "MemoryError" in said

@@ -84,6 +84,7 @@ def lines_of(path: Path) -> list[str]:
 
 
 @pytest.mark.nodes("2/2/2/2P")
+@pytest.mark.faults  # ten nodes and their warm-up: some minutes (make test-faults)
 def test_two_of_each_tier_and_of_clients_with_users_who_write(tmp_path: Path) -> None:
     """Users take turns over the web nodes, connections over the middleware nodes; two clients share the users. Authors
     write through both middleware nodes, and both replicas hold the same afterwards."""

@@ -196,7 +196,7 @@ without_nodes = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 ARROW_DEFAULT_MEMORY_PO
 on_nodes = $(VENV)/pytest -m 'nodes and not faults$(1)' --durations=20 $(WITH_NODES)
 test-images test-nodes: MIDDLEWARE := shardingsphere,haproxy# those of which the tests need images
 
-test: with-terraform venv ## all tests, the smoke experiment included
+test: with-terraform venv ## the tests of every landing, the smoke experiment included
 	@setup/setup.sh --controller >&2
 	@$(VENV)/python setup/all_tests.py
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""All tests, as `make test` runs them. What makes images and deploys waits for half of its time, so it runs beside what
+"""The parts of `make test`. What makes images and deploys waits for half of its time, so it runs beside what
 only computes; what measures comes last and has the machine to itself."""
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Part:
         code = self.process.wait()
         if self.log:
             print(self.log.read_text(errors="replace"), end="")
-        took_s = time.monotonic() - self.begin_s
-        say(f"{self.goal}: {'passed' if code == 0 else f'failed (exit code {code})'} after {took_s:.0f} s")
+        took = "" if self.log else f" after {time.monotonic() - self.begin_s:.0f} s"  # the other may have ended before
+        say(f"{self.goal}: {'passed' if code == 0 else f'failed (exit code {code})'}{took}")
         return code == 0
 
     def interrupt(self) -> None:
@@ -67,10 +67,10 @@ def run(stage: tuple[str, ...], logs: Path) -> bool:
     return all(ends)
 
 
-def main(stages: tuple[tuple[str, ...], ...] = STAGES) -> int:
+def main() -> int:
     begin_s = time.monotonic()
     try:
-        well = all(run(stage, ROOT / "build/tests") for stage in stages)  # a stage that failed is the last one
+        well = all(run(stage, ROOT / "build/tests") for stage in STAGES)  # a stage that failed is the last one
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     say(f"{'all passed' if well else 'FAILED'} after {(time.monotonic() - begin_s) / 60:.0f} min")

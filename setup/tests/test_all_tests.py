@@ -21,7 +21,7 @@ test-bases:
 test-tools:
 	@{tools}
 test-images:
-	@until [[ -e done ]] && grep -q test-without done; do sleep 0.05; done; echo $@ >>done; echo {word}; exit {code}
+	@until [[ -e done ]] && grep -q test-without done; do sleep 0.05; done; echo $@ >>done; echo images made; exit {code}
 SHELL := bash
 """
 
@@ -36,7 +36,7 @@ def checkout(tmp_path: Path) -> Path:
 def start(
     checkout: Path, *, code: int = 0, tools: str = "echo tools on the screen", bases: str = "true"
 ) -> subprocess.Popen[str]:
-    (checkout / "Makefile").write_text(MAKEFILE.format(code=code, tools=tools, bases=bases, word="images made"))
+    (checkout / "Makefile").write_text(MAKEFILE.format(code=code, tools=tools, bases=bases))
     return subprocess.Popen(
         [sys.executable, checkout / "setup/all_tests.py"],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,

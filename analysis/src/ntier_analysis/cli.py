@@ -57,7 +57,8 @@ def standby() -> None:
 
 @cache
 def command() -> Callable[[list[str] | None], None]:
-    """What reads the words of a command line. Making it takes 0.1 s of CPU on a slow machine; a program that stays up does so once."""
+    """What reads the words of a command line. Making it takes 0.1 s of CPU on a slow machine; a program that stays up
+    does so once."""
     return typer.main.get_command(app)
 
 

@@ -68,6 +68,10 @@ class DryTarget(Local):
         robbed = min(now, end) - EPOCH_S
         return {"host": [0, 0, 0, round(100 * (now - EPOCH_S - robbed / 20)), 0, 0, 0, round(100 * robbed / 20)]}
 
+    def stays_awake(self) -> bool:
+        """A simulated machine has no CPUs that could halt."""
+        return False
+
     def present(self, node: Node) -> bool:
         return bool(self.runner.world.state["nodes"].get(node.name, {}).get("running"))
 

@@ -243,9 +243,11 @@ def test_hosts_that_differ_are_a_warning(demo, tmp_path):
     for path in other.glob(f"raw/{SWEEP}/*/manifest.json"):
         manifest = json.loads(path.read_text())
         manifest["host"]["cores"] = 64
+        manifest["host"]["facts"]["kept_awake"] = True
         path.write_text(json.dumps(manifest))
     comparison = compare(SWEEP, f"{other}/store:{SWEEP}", demo)
     assert "the host's cores is 2 and 64" in comparison.warnings
+    assert "the host's way of idling is halting and staying awake" in comparison.warnings
 
 
 def test_unknown_sweeps_and_margins(demo, tmp_path):

@@ -48,6 +48,32 @@ def honest(tmp_path_factory):
     return write_trial(tmp_path_factory.mktemp("raw"), SPEC)
 
 
+def kept_awake(text: str) -> str:
+    """A file of the host, as it is when processes compute wherever it would be idle."""
+    header, *rows = text.splitlines()
+    lines = [f"{header},awake_ns"]
+    for row in rows:
+        t_s, user, nice, system, idle, *others = row.split(",")
+        lines.append(",".join([t_s, user, str(int(nice) + int(idle)), system, "0", *others, f"{1e7 * int(idle):.0f}"]))
+    return "\n".join(lines) + "\n"
+
+
+def test_a_host_whose_cpus_are_kept_awake_is_no_busier(tmp_path):
+    """And its pressure, which counts those that keep them awake, says nothing even where no node has a quota."""
+    folder = write_trial(tmp_path, SPEC)
+    nodes = [node.model_copy(update={"cpu_cores": None}) for node in Manifest.read(folder).nodes]
+    change_manifest(folder, nodes=nodes)
+    before = Checks(folder)
+    busy = before["H1"].value, before["H1.mean"].value
+    assert before["H2.pressure"].outcome is Outcome.PASS
+    rewrite(folder / "nodes/host/host_stat.csv.zst", kept_awake)
+    after = Checks(folder)
+    assert (after["H1"].value, after["H1.mean"].value) == pytest.approx(busy)
+    assert after["H2"].outcome is Outcome.PASS
+    assert after["H2.pressure"].outcome is Outcome.UNDECIDABLE
+    assert "what keeps the CPUs awake" in after["H2.pressure"].detail
+
+
 def test_a_run_too_short_for_a_drift_shows_none(tmp_path):
     folder = write_trial(tmp_path, SPEC)
     run = next(p for p in Manifest.read(folder).phases if p.name == "run")

@@ -1,9 +1,10 @@
 """Samples the nodes' control groups and the host from outside; a stand-alone program, standard library only.
 
-    python3 -I sampler.py OUT NODE[=CGROUP]... [--hz 10]
+    python3 -I sampler.py OUT NODE[=CGROUP]... [--hz 10] [--awake PROCESS]
 
 writes OUT/<node>/cgroup_cpu.csv, cgroup_mem_io.csv, tcp.csv, OUT/host/host_stat.csv, pressure.csv, canary.csv and,
 once a second, OUT/latest.json ({node: busy share of its quota in the last second}) for whoever shows progress.
+--awake: awake.py runs as PROCESS, and host_stat.csv tells what its processes use, which is no load.
 
     python3 -I sampler.py --machine OUT
 
@@ -35,6 +36,7 @@ CPU_COLUMNS = "t_s,usage_user_ns,usage_system_ns,usage_ns,throttled_ns,nr_period
 MEMORY_COLUMNS = "t_s,memory_bytes,memory_cache_bytes,oom_kills,swap_bytes,io_read_bytes,io_write_bytes"
 MACHINE_COLUMNS = "t_s,user,nice,system,idle,iowait,irq,softirq,steal,oom_kills,core_max_pct"
 STAT_COLUMNS = "t_s,user,nice,system,idle,iowait,irq,softirq,steal"
+AWAKE_COLUMN = "awake_ns"
 TCP_COLUMNS = "t_s,out_segs,retrans_segs,attempt_fails,listen_overflows,listen_drops,dsacks"
 TCP_FIELDS = (
     "Tcp:OutSegs",
@@ -233,6 +235,27 @@ class Host:
         return row
 
 
+class Awake:
+    """What keeps the CPUs awake (awake.py), by its process number: the CPU time of the processes that it has made."""
+
+    def __init__(self, process: int) -> None:
+        self.children = File(f"/proc/{process}/task/{process}/children", 65536)
+        self.used: dict[str, File] = {}
+        self.ns: dict[str, int] = {}
+
+    def row(self) -> list[str]:
+        """Nanoseconds since they began; a process that has ended keeps what it had used."""
+        for child in self.children.text().split():
+            if child not in self.used:
+                self.used[child] = File(f"/proc/{child}/schedstat")
+        for child, file in self.used.items():
+            try:
+                self.ns[child] = int(file.text().split()[0])
+            except (OSError, IndexError):  # it has ended
+                continue
+        return [str(sum(self.ns.values()))]
+
+
 def canary_row() -> list[str]:
     """CPU time (us) that the same work takes each time: a loop, and touching memory that the kernel must give first. On
     a virtual machine the second one tells what other guests and the hypervisor's page tables cost."""
@@ -385,15 +408,16 @@ class Machine(Clocked):
 
 
 class Sampler(Clocked):
-    def __init__(self, out: str, groups: dict[str, str], hz: float) -> None:
+    def __init__(self, out: str, groups: dict[str, str], hz: float, awake: int | None = None) -> None:
         super().__init__(hz)
         reader = V2 if is_v2() else V1
         self.out, self.nodes = out, {node: reader(group) for node, group in groups.items()}
-        self.host = Host()
+        self.host, self.awake = Host(), Awake(awake) if awake else None
         self.cpu = {n: self.output(f"{out}/{n}", "cgroup_cpu.csv", CPU_COLUMNS) for n in groups}
         self.memory = {n: self.output(f"{out}/{n}", "cgroup_mem_io.csv", MEMORY_COLUMNS) for n in groups}
         self.tcp = {n: self.output(f"{out}/{n}", "tcp.csv", TCP_COLUMNS) for n in groups}
-        self.stat = self.output(f"{out}/host", "host_stat.csv", STAT_COLUMNS)
+        columns = f"{STAT_COLUMNS},{AWAKE_COLUMN}" if awake else STAT_COLUMNS
+        self.stat = self.output(f"{out}/host", "host_stat.csv", columns)
         self.pressure = self.output(f"{out}/host", "pressure.csv", PRESSURE_COLUMNS)
         self.canary = self.output(f"{out}/host", "canary.csv", CANARY_COLUMNS)
         self.before: dict[str, tuple[float, int]] = {}
@@ -406,7 +430,7 @@ class Sampler(Clocked):
             except OSError:  # the node is gone: its file ends here, and the check of gaps will say so
                 continue
             self.cpu[node].row(time.time(), row)
-        self.stat.row(time.time(), self.host.stat_row())
+        self.stat.row(time.time(), [*self.host.stat_row(), *(self.awake.row() if self.awake else [])])
 
     def slow(self) -> None:
         """1 Hz: memory, I/O, pressure, the canary, what progress shows."""
@@ -437,18 +461,23 @@ class Sampler(Clocked):
 
 
 def main(arguments: list[str]) -> int:
-    hz = 10.0
-    if "--hz" in arguments:
-        i = arguments.index("--hz")
-        hz = float(arguments[i + 1])
-        del arguments[i : i + 2]
+    options = {"--hz": "10", "--awake": ""}
+    for name in options:
+        if name in arguments:
+            i = arguments.index(name)
+            options[name] = arguments[i + 1]
+            del arguments[i : i + 2]
+    hz, awake = float(options["--hz"]), int(options["--awake"]) if options["--awake"] else None
     if len(arguments) < 1 or arguments == ["--machine"]:
-        print("usage: sampler.py OUT NODE[=CONTAINER]... [--hz 10] | --machine OUT [--hz 10]", file=sys.stderr)
+        print(
+            "usage: sampler.py OUT NODE[=CONTAINER]... [--hz 10] [--awake PROCESS] | --machine OUT [--hz 10]",
+            file=sys.stderr,
+        )
         return 2
     groups = {n: c or n for n, _, c in (a.partition("=") for a in arguments[1:])}
     try:
         own = arguments[0] == "--machine"
-        sampler = Machine(arguments[1], hz) if own else Sampler(arguments[0], groups, hz)
+        sampler = Machine(arguments[1], hz) if own else Sampler(arguments[0], groups, hz, awake)
     except OSError as error:
         print(f"sampler: {error}", file=sys.stderr)
         return 1

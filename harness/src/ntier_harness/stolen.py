@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ntier_analysis.contracts.manifest import Manifest
 
+from ntier_harness import awake
 from ntier_harness.lab import Lab
 
 REASON = "host_robbed"
@@ -30,10 +31,12 @@ def await_cpu(lab: Lab, last: Manifest | None) -> None:
 
 def share_pct(lab: Lab) -> float:
     """Percent of its CPU time that the most robbed machine loses in the next LOOK_S."""
-    before = lab.target.cpu_ticks(lab.nodes)
-    lab.runner.sleep(LOOK_S)
+    with awake.as_in_a_trial(lab):
+        before = lab.target.cpu_ticks(lab.nodes)
+        lab.runner.sleep(LOOK_S)
+        after = lab.target.cpu_ticks(lab.nodes)
     shares = [0.0]
-    for name, ticks in lab.target.cpu_ticks(lab.nodes).items():
+    for name, ticks in after.items():
         spent = [now - then for now, then in zip(ticks, before.get(name, ticks), strict=True)]
         shares += [100 * spent[-1] / sum(spent)] if sum(spent) > 0 else []
     return max(shares)

@@ -66,7 +66,7 @@ def planned(lab: Lab, spec: Spec, trial: Trial, attempt: int, soft_resources: di
         soft_resources=soft_resources,
         settings=spec.settings,
         versions=dict(lab.versions),
-        host=lab.host,
+        host=lab.host.model_copy(update={"facts": lab.host.facts | {"kept_awake": lab.target.stays_awake()}}),
         rent=lab.target.rent(),
         git_commit=lab.commit,
         git_clean=lab.clean,

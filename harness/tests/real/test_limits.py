@@ -124,7 +124,7 @@ def test_its_collectors_come_before_its_servers(lab, db):
     numbers = python(lab, db, SLEEPERS).split()
     lab.target.set_limits([db])
     nice = lab.nodes.call(db, f"ps -o ni= -p {','.join(numbers)} && kill {' '.join(numbers)}").out.split()
-    assert nice == ["-10", "0"]
+    assert nice == ["-20", "0"]
 
 
 def test_limits_are_lifted_afterwards(lab, db):

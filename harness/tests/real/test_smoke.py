@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from ntier_analysis.contracts import Manifest
 from ntier_analysis.contracts.files import read_bytes
+from ntier_harness import awake
 from testnode import SCALE
 
 from .. import promises
@@ -71,6 +72,12 @@ def test_smoke(tmp_path: Path) -> None:
     low, high = sweep["max_throughput_interval"]
     assert low <= sweep["max_throughput_per_s"] <= high
     assert high > 0
+
+    header, *rows = lines_of(last_attempt(results, f"{SWEEP}/u01000.*") / "nodes/host/host_stat.csv")
+    assert header.endswith("awake_ns") is awake.wanted()
+    if awake.wanted():
+        used = [int(row.rpartition(",")[2]) for row in (rows[0], rows[-1])]
+        assert used[1] - used[0] > 1e9, "its CPUs were idle for more than a second, and something kept them awake"
 
     before = promises.digests(results / "raw")
     again = make_smoke(results)

@@ -17,7 +17,9 @@ middleware, a policy, a place to run), so a warning names them."""
 ALSO = ("slo_ms", "git_commit")
 PHASE_S = 1.0
 """Phases that differ by less are equal: they are planned in whole seconds."""
-HOST = ("cores", "memory_bytes", "kernel", "os", "cgroup_version", "cpu_model")
+IDLING = "way of idling"
+"""CPUs of a virtual machine that halt cost time at each waking (docs/decisions/awake.md)."""
+HOST = ("cores", "memory_bytes", "kernel", "os", "cgroup_version", "cpu_model", IDLING)
 
 
 def differences(a: Side, b: Side) -> tuple[list[str], list[str]]:
@@ -71,4 +73,7 @@ def _from_manifests(a: Side, b: Side) -> list[str]:
 
 def _host(manifest: Manifest) -> dict:
     host = manifest.host
-    return host.model_dump(exclude={"facts"}) | {"cpu_model": host.facts.get("cpu_model")} if host else {}
+    if host is None:
+        return {}
+    idling = "staying awake" if host.facts.get("kept_awake") else "halting"
+    return host.model_dump(exclude={"facts"}) | {"cpu_model": host.facts.get("cpu_model"), IDLING: idling}

@@ -22,6 +22,7 @@ CGROUP_CPU = [
     "period_us",
 ]
 CGROUP_MEM_IO = ["memory_bytes", "memory_cache_bytes", "oom_kills", "swap_bytes", "io_read_bytes", "io_write_bytes"]
+AWAKE = "awake_ns"
 HOST_STAT = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"]
 BUSY = ("user", "nice", "system", "irq", "softirq")
 SYSTEM = ("system", "irq", "softirq")
@@ -94,11 +95,20 @@ def cgroup_mem_io(path: Path, memory_bytes: int | None, disk_bytes_s: float | No
 def host_stat(path: Path) -> tuple[pd.DataFrame, int]:
     """/proc/stat of the host -> tidy samples of `cpu`: utilization_pct (user, nice, system, irq, softirq), iowait_pct,
     steal_pct; and how often a counter ran backwards. Neither iowait nor steal is busy: the first is idle time, the
-    second was never ours. The kernel's iowait may run backwards by itself; only that is not counted."""
-    raw = read_csv(path, {"t_s": "number"} | dict.fromkeys(HOST_STAT, "number"))
+    second was never ours. The kernel's iowait may run backwards by itself; only that is not counted. Nor is it busy for
+    those who only keep its CPUs awake (`awake_ns`, nanoseconds): awake_pct, and it counts as idle."""
+    columns = {"t_s": "number"} | dict.fromkeys(HOST_STAT, "number")
+    raw = read_csv(path, columns, optional={AWAKE: "number"})
     at = clock(path, raw["t_s"].to_numpy(), NOMINAL_CPU_S)
     step, backwards = _stat_steps(raw, at)
-    return tidy(at, _stat_columns(step)), backwards
+    columns = _stat_columns(step)
+    if AWAKE in raw:
+        used, n = deltas(raw[AWAKE].to_numpy(), at)
+        awake_pct = 100 * used / 1e9 * TICKS_PER_S / sum(step.values())
+        busy = ("cpu", "", "utilization_pct", "pct")
+        columns |= {busy: np.maximum(columns[busy] - awake_pct, 0), ("cpu", "", "awake_pct", "pct"): awake_pct}
+        backwards += n
+    return tidy(at, columns), backwards
 
 
 def procstat(path: Path) -> tuple[pd.DataFrame, int]:

@@ -87,7 +87,8 @@ def steal_tail(trial: RawTrial) -> Finding:
 @check("H2.pressure", "Host CPU pressure, mean", "host_pressure", required=False)
 def pressure(trial: RawTrial) -> Finding:
     """Not required, and undecidable where a node has a quota: the kernel counts tasks that a quota has stopped as
-    waiting (measured: 79-98 % on an idle host beside one pegged node). H1 and H3 guard the promise there."""
+    waiting (measured: 79-98 % on an idle host beside one pegged node). So it does with those that only keep the CPUs
+    awake. H1 and H3 guard the promise there."""
     if trial.own_machines:
         return not_applicable(f"{NO_HOST}; a node's own pressure comes from its load")
     stall = in_run(trial, "host", "pressure", "pressure_pct")
@@ -97,6 +98,9 @@ def pressure(trial: RawTrial) -> Finding:
     text = f"some task waited for a CPU in {mean:.0f} % of the time"
     if any(n.cpu_cores for n in trial.manifest.nodes):
         text += "; tasks stopped by a quota count as waiting, so this does not tell whether the host was short of CPU"
+        return Finding(Outcome.UNDECIDABLE, mean, PRESSURE_PCT, "pct", len(frame), None, text)
+    if len(in_run(trial, "host", "host_stat", "awake_pct")):
+        text += "; so does what keeps the CPUs awake, and this does not tell whether the host was short of CPU"
         return Finding(Outcome.UNDECIDABLE, mean, PRESSURE_PCT, "pct", len(frame), None, text)
     return exact(mean, PRESSURE_PCT, "pct", text, len(frame))
 

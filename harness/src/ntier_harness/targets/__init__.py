@@ -151,6 +151,9 @@ class Target(Protocol):
         """Machine -> ticks of all its cores since boot: user, nice, system, idle, iowait, irq, softirq, steal. It
         covers the machines whose stolen time check H2 examines."""
 
+    def stays_awake(self) -> bool:
+        """Whether the machine's CPUs are kept from halting in a trial (awake.py)."""
+
     def guard(self, address: str, nodes: list[Node]) -> None:
         """Raises WorkError unless load may be sent to this address."""
 

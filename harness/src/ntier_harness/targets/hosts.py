@@ -371,6 +371,10 @@ class Hosts(Free):
 
         return dict(self.runner.parallel(ask, nodes.all))
 
+    def stays_awake(self) -> bool:
+        """Machines of others are left as they are."""
+        return False
+
     @property
     def _surveys_file(self) -> Path:
         return self.paths.place / "cores.json"

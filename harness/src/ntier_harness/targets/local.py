@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ntier_analysis.contracts.nodes import Node, read_nodes
 
-from ntier_harness import durable, machine, scale
+from ntier_harness import awake, durable, machine, scale
 from ntier_harness.errors import RequestError, Unanswered, WorkError
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Done, Runner
@@ -35,7 +35,7 @@ SADC = machine.sadc()
 PERIODS_MS = range(10, 101)  # short ones first: with 100 ms a throttled node stalls for up to 90 ms at a time
 NO_DISK_LIMIT = "1TiB"  # per second; Incus 6.0 takes a limit away from its record, but not from the control group
 COLLECTOR = b"NTIER_COLLECTOR="  # in the environment of what `ntier-node start` started, and of what that started
-COLLECTOR_NICE = -10  # servers have 0
+COLLECTOR_NICE = -20  # servers have 0
 CLIENT_BYTES, USER_BYTES = 0.4e9, 200_000  # resident, as measured
 ROUNDING = 0.015  # how far 1 ms per period may be from a share of less than a tenth of a core
 
@@ -64,18 +64,21 @@ READ = ["-P", "ALL", "-u", "-r", "-S", "-W", "-B", "-w", "-q", "-d", "-n", "DEV,
 
 
 class HostSampling:
-    """The control groups of all nodes and the machine beneath them, sampled from outside the nodes."""
+    """The control groups of all nodes and the machine beneath them, sampled from outside the nodes. The machine's CPUs
+    stay awake meanwhile."""
 
     collectors = ["cgroup_cpu", "cgroup_mem_io", "host_stat", "pressure", "canary", "sysstat"]  # noqa: RUF012 (never changed)
 
-    def __init__(self, runner: Runner, directory: Path, groups: list[str]) -> None:
+    def __init__(self, runner: Runner, directory: Path, groups: list[str], *, awake_too: bool) -> None:
         self.runner = runner
         self.out = directory / "nodes"
         self.log = directory / "logs" / "sampler.log"
         (self.out / "host").mkdir(parents=True, exist_ok=True)
         self.log.parent.mkdir(exist_ok=True)
+        self.awake = awake.start(runner) if awake_too else None
+        told = ["--awake", str(self.awake.pid)] if self.awake else []
         program = Path(__file__).parents[1] / "sampler.py"
-        self.sampler = runner.spawn([sys.executable, "-I", str(program), str(self.out), *groups], self.log)
+        self.sampler = runner.spawn([sys.executable, "-I", str(program), str(self.out), *groups, *told], self.log)
         self.sadc = runner.spawn([SADC, "-S", "XALL", "1", str(self._sysstat)])
 
     @property
@@ -96,6 +99,8 @@ class HostSampling:
     def stop(self) -> None:
         self.sampler.stop()
         self.sadc.stop()
+        if self.awake:
+            self.awake.stop()
 
     def finish(self) -> None:
         for file in [self.out / "latest.json", *self.out.glob(".latest*")]:
@@ -227,7 +232,11 @@ class Local(Free):
         return {"host": machine.cpu_ticks()}
 
     def observe(self, directory: Path, remote: str, nodes: Nodes) -> HostSampling:
-        return HostSampling(self.runner, directory, [f"{n.name}={self.container(n)}" for n in nodes.all])
+        groups = [f"{n.name}={self.container(n)}" for n in nodes.all]
+        return HostSampling(self.runner, directory, groups, awake_too=self.stays_awake())
+
+    def stays_awake(self) -> bool:
+        return awake.wanted()
 
     # ---- limits -------------------------------------------------------------------------------------------------
 

@@ -124,10 +124,14 @@ def test_busy_host_and_client_are_never_bottlenecks():
         assert (v.verdict, v.bottlenecks) == ("unknown", [])
 
 
-@pytest.mark.parametrize(("times", "verdict"), [(1.05, "hidden"), (1.3, "none")])
-def test_what_a_higher_load_outdoes_is_not_held_up_by_something_hidden(times, verdict):
+@pytest.mark.parametrize(
+    ("times", "base_s", "verdict"),
+    [(1.05, 0.05, "hidden"), (1.3, 0.05, "unknown"), (1.05, 1.5, "hidden"), (1.3, 1.5, "none")],
+)
+def test_what_a_higher_load_outdoes_is_not_held_up_by_something_hidden(times, base_s, verdict):
+    """Waiting costs 30 or 15 %."""
     context = Context(outdone={"u01000.r01": times})
-    assert judge_trial(load(), idle(*NODES), NODES, 0.05, context).verdict == verdict
+    assert judge_trial(load(), idle(*NODES), NODES, base_s, context).verdict == verdict
 
 
 @pytest.mark.parametrize(("level", "verdict"), [(10.5, "hidden"), (9.0, "unknown")])

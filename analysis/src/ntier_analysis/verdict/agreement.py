@@ -26,17 +26,18 @@ def combine(result: SweepVerdict, verdicts: list[Verdict], settled: list[Verdict
     one of these loads, whose answers do, says the same."""
     # Of loads beyond the knee, one at which throughput still grows says nothing against those at which it does not.
     verdicts = [v for v in verdicts if v.verdict != "none"] or verdicts
-    verdicts, joined = _with_turns(verdicts)
+    verdicts, joined = _with_turns(_with_hidden(verdicts))
     voted = Counter((v.verdict, _named(v)) for v in verdicts)
-    # One that tells nothing says nothing against those that do, if these are half of all.
-    said = [v for v in verdicts if v.verdict != "unknown"]
+    # One that tells nothing says nothing against those that do, if these are half of all. One whose users something
+    # unmeasured held up tells that what others name is not all that does.
+    said = [v for v in verdicts if v.verdict != "unknown" or v.held_up]
     (name, keys), count = Counter((v.verdict, _named(v)) for v in said or verdicts).most_common(1)[0]
     dissent = count < len(said) and wilson(count / len(said), len(said), Z_95)[0] <= MOST
     # Two that limit need more than one of several loads; the second one may lie below the plateau. A resource that
     # another load sees take turns, perhaps, needs more than one, too.
     same = sum((v.verdict, _named(v)) == (name, keys) for load, v in result.trials if load.valid) + bool(joined)
     lonely = len(said) == 1 < len(verdicts) and same < 2 and (name == "multi" or _may_take_turns(keys, verdicts))
-    if dissent or lonely or 2 * len(said) < len(verdicts):
+    if name == "unknown" or dissent or lonely or 2 * len(said) < len(verdicts):
         result.evidence.append(_disagreement(voted, verdicts))
         return
     if name == "multi" and settled is not None and (name, keys) not in [(v.verdict, _named(v)) for v in settled]:
@@ -55,6 +56,13 @@ def combine(result: SweepVerdict, verdicts: list[Verdict], settled: list[Verdict
             f"{b.tier} {b.resource}{item} ({', '.join(b.nodes)}): saturated in {100 * b.saturation:.0f} % of the run, "
             f"95 % interval {100 * b.low:.0f} to {100 * b.high:.0f} %"
         )
+
+
+def _with_hidden(verdicts: list[Verdict]) -> list[Verdict]:
+    """Where a load shows that something hidden limits, one whose users something unmeasured held up says the same."""
+    if all(v.verdict != "hidden" for v in verdicts):
+        return verdicts
+    return [replace(v, verdict="hidden", held_up=False) if v.held_up else v for v in verdicts]
 
 
 def _with_turns(verdicts: list[Verdict]) -> tuple[list[Verdict], str]:

@@ -36,11 +36,16 @@ limited already. Where nothing limits it is about 1; from a load at 0.7 knees to
 class Base:
     """`response_s`: mean response time without waiting, 0 if the loads do not tell it; `compared`: there are loads of
     different size, which tell waiting from service; `cold`: loads that answered more slowly than one of more users ->
-    their mean response time. More users never wait less, so these did not wait."""
+    their mean response time. More users never wait less, so these did not wait; `quickest_s`: mean response time of the
+    load that answered most quickly, if it is no chance that this is less than at the lowest one; `growth`: by how much
+    throughput grows from the load of R0 to a higher one, at most (d ln X / d ln N); infinite where that load was
+    quicker than a lower one. Either is NaN where nothing tells it."""
 
     response_s: float
     compared: bool
     cold: dict[float, float] = field(default_factory=dict)
+    quickest_s: float = float("nan")
+    growth: float = float("nan")
 
     def of(self, load: Load) -> float:
         """Response time without waiting at a load: at one that was cold, its own."""
@@ -60,14 +65,16 @@ def base_response(valid: list[TrialData]) -> Base:
         most = max(t.load.throughput_per_s for t in valid)
         # Growth between loads that differ little may be chance: what is full must have been outgrown.
         held = lowest.throughput_per_s > LOW_ENOUGH * most and any(_full(t, "disk") for t in alike)
-        return Base(0.0, True) if level or held else _least(valid, response_s)
+        growth = max(_growth(lowest, response_s, load) for load in more)
+        return Base(0.0, True) if level or held else _least(valid, response_s, growth)
     small = response_s < COUNTS * (lowest.alone_s + response_s)
     return Base(response_s if small and not any(_full(t) for t in alike) else 0.0, False)
 
 
-def _least(valid: list[TrialData], response_s: float) -> Base:
-    """`response_s`: of the lowest load. It is R0, unless that of a higher one is less, by what counts and no chance
-    makes: programs were not compiled yet, or caches were empty."""
+def _least(valid: list[TrialData], response_s: float, growth: float) -> Base:
+    """`response_s`, `growth`: of the lowest load. Its response time is R0, unless that of a higher one is less, by what
+    counts and no chance makes: programs were not compiled yet, or caches were empty."""
+    lowest = valid[0].load.level
     levels: dict[float, list[Load]] = {}
     for t in valid:
         levels.setdefault(t.load.level, []).append(t.load)
@@ -75,16 +82,20 @@ def _least(valid: list[TrialData], response_s: float) -> Base:
     error = {level: _error(some) for level, some in levels.items()}
     # of one that left users without an answer, the quickest answers alone are known
     told = [level for level, some in levels.items() if all(load.accounted and load.settled for load in some)]
-    best = min(told, key=lambda level: mean[level], default=valid[0].load.level)
-    cold = {}
+    best = min(told, key=lambda level: mean[level], default=lowest)
+    cold, quickest_s = {}, float("nan")
     for level, some in levels.items():
         more = mean[level] - mean[best]
         costs = more / (some[0].alone_s + mean[level])
         fewer = some[0].users_real < levels[best][0].users_real
-        clear = more > NO_CHANCE * math.hypot(error[level], error[best]) and mean[level] >= COLD * mean[best]
-        if fewer and clear and costs >= COUNTS:
+        clear = more > NO_CHANCE * math.hypot(error[level], error[best])
+        if fewer and clear and costs >= COUNTS and mean[level] >= COLD * mean[best]:
             cold[level] = mean[level]
-    return Base(mean[best], True, cold) if valid[0].load.level in cold else Base(response_s, True)
+        if clear and level == lowest:
+            quickest_s = mean[best]
+    if lowest in cold:
+        return Base(mean[best], True, cold, quickest_s, growth=math.inf)
+    return Base(response_s, True, quickest_s=quickest_s, growth=growth)
 
 
 def _error(some: list[Load]) -> float:

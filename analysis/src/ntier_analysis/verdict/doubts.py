@@ -5,15 +5,12 @@ short runs differ by as much. That something limits shows where throughput stays
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from ntier_analysis.contracts.system import LoadModel
-from ntier_analysis.verdict.base import NO_CHANCE
 from ntier_analysis.verdict.context import Context
 from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.load import USED_UP_PCT, Load, Verdict
+from ntier_analysis.verdict.losses import behind
 from ntier_analysis.verdict.trial import HIDDEN
 from ntier_analysis.wording import counted
 
@@ -32,18 +29,18 @@ def doubt(result: SweepVerdict, said: list[tuple[Load, Verdict]], base_s: float,
     if result.verdict == "unknown" or _full(result, context):
         return ""
     top = max(load.level for load, _ in said)  # the more users, the more waiting costs
-    behind = float(np.mean([_behind(load, v, base_s) for load, v in said if load.level == top]))
-    if result.verdict == "none" and behind >= HIDDEN:
+    lag = float(np.mean([behind(load, v.lost, base_s) for load, v in said if load.level == top]))
+    if result.verdict == "none" and lag >= HIDDEN:
         return (
-            f"throughput still grows, but stays {100 * behind:.0f} % behind the users at the highest load: whether "
+            f"throughput still grows, but stays {100 * lag:.0f} % behind the users at the highest load: whether "
             "something limits soon is not known"
         )
-    if result.verdict == "none" or behind >= SHOWS:
+    if result.verdict == "none" or lag >= SHOWS:
         return ""
     stops = [load for load, v in result.trials if load.valid and v.stopped]
     if not stops:
         return (
-            f"throughput stays {100 * max(0.0, behind):.0f} % behind the users at the highest load: so near the knee "
+            f"throughput stays {100 * max(0.0, lag):.0f} % behind the users at the highest load: so near the knee "
             "that may be chance in a short run, or a queue as any busy system has one; a higher load would show "
             "whether something limits"
         )
@@ -53,32 +50,8 @@ def doubt(result: SweepVerdict, said: list[tuple[Load, Verdict]], base_s: float,
     return f"it stood still {counted(times, 'time')}, at one load only: whether it does so again is not known"
 
 
-def unaccounted(loads: list[Load], base_s: float) -> str:
-    """Why the highest load (its repetitions) may be limited although its answers are quick; '' if it is not. Those who
-    still wait at the end have no response time: what they cost shows in the completions."""
-    first = loads[0]
-    if first.model is not LoadModel.CLOSED:
-        return ""
-    behind = float(np.mean([_behind(load, Verdict("none", lost=0.0), base_s) for load in loads]))
-    done = sum(load.throughput_per_s * (load.end_s - load.start_s) for load in loads)
-    if not behind >= max(HIDDEN, NO_CHANCE / math.sqrt(done)):
-        return ""
-    known = 1 - float(np.mean([load.unmet for load in loads]))
-    return (
-        f"answers are as quick as at low load, but {first.named} complete {100 * behind:.0f} % less than N/(Z+R0): the "
-        f"answers account for {100 * known:.0f} % of the users (N/(Z+R)), and what holds up the others is not known"
-    )
-
-
 def _full(result: SweepVerdict, context: Context) -> bool:
     """Whether all that is named has no room whatever the throughput says. (A disk that reads full may have room.)"""
     used = [context.used_pct.get((n, b.resource, b.item), 0.0) for b in result.bottlenecks for n in b.nodes]
     hard = all(b.resource in ("cpu", "network") for b in result.bottlenecks)
     return bool(used) and hard and min(used) >= USED_UP_PCT
-
-
-def _behind(load: Load, said: Verdict, base_s: float) -> float:
-    """Share of the throughput that waiting costs, by the response times; by the completions where these are less, since
-    those who still wait at the end have no response time."""
-    alone_s = load.alone_s + base_s
-    return max(said.lost, 1 - load.throughput_per_s * alone_s / load.users_real)

@@ -196,7 +196,8 @@ class Bottleneck:
 class Verdict:
     """`verdict`: none, single, multi, hidden or unknown; `kind`: stable, simultaneous, alternating or ''; `explained`:
     share of the time in which users waited that had one of the bottlenecks saturated; `stopped`: tiers that stood still
-    at times; `perhaps`: resources that take turns, unless one of them limits alone (of a verdict `unknown`)."""
+    at times; `perhaps`: resources that take turns, unless one of them limits alone; `held_up`: something that nobody
+    measured held up users for much of their time, and may be no limit of other loads (both of a verdict `unknown`)."""
 
     verdict: str
     kind: str = ""
@@ -206,6 +207,7 @@ class Verdict:
     explained: float = float("nan")
     stopped: tuple[str, ...] = ()
     perhaps: list[Bottleneck] = field(default_factory=list)
+    held_up: bool = False
 
 
 def is_server(tier: str) -> bool:

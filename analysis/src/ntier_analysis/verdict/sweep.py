@@ -17,8 +17,9 @@ from ntier_analysis.verdict.conditions import judge_values
 from ntier_analysis.verdict.context import Context, of_loads
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.demands import first_to_saturate
-from ntier_analysis.verdict.doubts import doubt, unaccounted
-from ntier_analysis.verdict.load import TIERS, Load
+from ntier_analysis.verdict.doubts import doubt
+from ntier_analysis.verdict.load import TIERS, Load, Verdict
+from ntier_analysis.verdict.losses import checked, unaccounted, untold_top
 from ntier_analysis.verdict.lowest import full_throughout
 from ntier_analysis.verdict.outside import crowded
 from ntier_analysis.verdict.plateau import (
@@ -82,7 +83,7 @@ def _judge_loads(
         cores=valid[0].capacity_cores if valid else {},
         nodes_told=all(t.nodes_told for t in valid),
     )
-    judged = [(t.load, judge_trial(t.load, t.saturations, t.nodes, base.of(t.load), context)) for t in ordered]
+    judged = [(t.load, _judged(t, base, context)) for t in ordered]
     result = SweepVerdict(sweep, topology, "unknown", trials=judged)
     low_loads = LOW_LOADS_SEARCHED if searched else LOW_LOADS
     invalid = [load for load, _ in judged if not load.valid]
@@ -116,11 +117,23 @@ def _judge_loads(
     if result.verdict == "none":
         result.at_least = True  # although some waiting may cost so much that the loads look like a plateau
         _up_to_the_highest_told(result, ordered, [t.load for t in valid if not untold(t.load)][-1])
+        if why := untold_top(result, base):
+            result.verdict = "unknown"
+            result.evidence.append(why)
     if limited:
         result.migration = migrations([(t, verdicts[t.load.trial]) for t in limited])
     result.evidence += first_to_saturate(valid, [t for t in valid if t.load.level not in beyond])
     result.next = advice(result, valid, members, context, low_loads)
     return result
+
+
+def _judged(t: TrialData, base: Base, context: Context) -> Verdict:
+    """By R0; `none` only if users do not lose much by anything else that is known."""
+
+    def by(base_s: float) -> Verdict:
+        return judge_trial(t.load, t.saturations, t.nodes, base_s, context)
+
+    return checked(t.load, by(base.of(t.load)), base, by)
 
 
 def _cold(base: Base, valid: list[TrialData]) -> list[str]:

@@ -33,6 +33,10 @@ OUTDONE = 1.25
 """Throughput of a higher load against a load's own, from which on nothing hidden limits at this one: what limits holds
 throughput level. At 1.15 a hidden disk is missed whose loads serve 12 to 15/s in runs of 40 s (one of 387 tuning cases
 of bench/queueing; no other verdict of these, of 240 selection and of 347 scoring cases differs)."""
+MUCH = 0.25
+"""Share of the throughput that waiting costs, from which on a load is limited whatever other loads serve: while users
+wait, something limits. Where one queue of use U makes users wait, and throughput still grows by d ln X / d ln N = e,
+waiting costs (1 - U)(1 - e)/e (open queue): at STILL_GROWS a quarter at most."""
 MAY_LIMIT_PCT = 80.0
 """Mean use of a CPU over the plateau, from which on it may be what limits, though it is not full: where some requests
 pass others, or come in bursts, those that wait do so in a part of the time. Of 30 simulated sweeps with a hidden limit
@@ -170,15 +174,11 @@ def _without_cause(
     roomy = {key for key, disk in context.disks.items() if disk.room is Room.SOME}
     if why := not_hidden(load, [s for s in found if s.key not in roomy], context.growth.get(load.trial)):
         return Verdict("unknown", evidence=[*evidence, why], lost=lost)
-    growth = context.growth.get(load.trial, 0.0)
     # a backlog that surely grows is a limit, however slowly it does
     little = COUNTS if load.model is LoadModel.OPEN else HIDDEN
-    if growth >= STILL_GROWS or lost < little:
-        grows = f"throughput still grows as the users do (d ln X / d ln N {growth:.2f})"
-        evidence.append(f"{grows if growth >= STILL_GROWS else 'waiting costs little'}: not a limit yet")
-        return Verdict("unknown" if stops is Stops.UNTOLD else "none", evidence=evidence, lost=lost)
-    if (more := context.outdone.get(load.trial, 1.0)) >= OUTDONE and load.model is LoadModel.CLOSED:
-        evidence.append(f"a higher load serves {more:.2f} times as much: no limit holds it up yet")
+    not_yet = "waiting costs little" if lost < little else _still_more(load, context)
+    if not_yet and lost < MUCH:
+        evidence.append(f"{not_yet}: not a limit yet")
         return Verdict("unknown" if stops is Stops.UNTOLD else "none", evidence=evidence, lost=lost)
     if stops is Stops.WORK:
         evidence.append("it holds up the others in the pauses, or passes on requests to what does: that is not known")
@@ -189,13 +189,27 @@ def _without_cause(
     if text := surges(load, found):
         return Verdict("unknown", evidence=[*evidence, text], lost=lost)
     hard = [s for s in found if s.resource not in SOFT and not _has_room(s, context)]
-    full = [s for s in hard if _may_be_full(s, load, context)]
+    # what a resource is used at loads that serve more says nothing of its use here
+    own = replace(context, used_pct={}, most_pct={}) if not_yet else context
+    full = [s for s in hard if _may_be_full(s, load, own)]
     if full:
-        evidence += [f"{s.name} may have no room: {_use_text(s, load, context)}" for s in full]
+        evidence += [f"{s.name} may have no room: {_use_text(s, load, own)}" for s in full]
         return Verdict("unknown", evidence=evidence, lost=lost)
     if text := _unseen_turns(hard, waits):
         return Verdict("unknown", evidence=[*evidence, text], lost=lost)
+    if not_yet:
+        evidence.append(f"{not_yet}, but here something that was not measured held up the users")
+        return Verdict("unknown", evidence=evidence, lost=lost, held_up=True)
     return Verdict("hidden", evidence=evidence, lost=lost)
+
+
+def _still_more(load: Load, context: Context) -> str:
+    """Why no limit of all loads seems to hold up this one; '' if one may."""
+    if (growth := context.growth.get(load.trial, 0.0)) >= STILL_GROWS:
+        return f"throughput still grows as the users do (d ln X / d ln N {growth:.2f})"
+    if (more := context.outdone.get(load.trial, 1.0)) >= OUTDONE and load.model is LoadModel.CLOSED:
+        return f"a higher load serves {more:.2f} times as much"
+    return ""
 
 
 def _unseen_turns(hard: list[Saturation], waits: np.ndarray) -> str:

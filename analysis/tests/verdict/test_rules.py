@@ -203,6 +203,28 @@ def test_a_load_near_the_knee_does_not_tell_what_is_completed_needs_of_a_full_cp
     assert found.verdict == "unknown"
 
 
+@pytest.mark.parametrize(
+    ("costs_pct", "verdict"),
+    [
+        ((11.0, 11.0, 11.0, 11.0, 11.0, 11.0), "unknown"),
+        ((12.1, 11.0, 11.0, 11.0, 11.0, 11.0), "unknown"),
+        ((11.0, 11.0, 11.0, 12.1, 11.0, 11.0), "unknown"),
+        ((12.1, 12.1, 12.1, 12.1, 12.1, 12.1), "single"),
+        ((10.9, 12.1, 12.1, 12.1, 12.1, 12.1), "single"),
+    ],
+)
+def test_what_is_completed_needs_of_a_full_cpu_is_told_by_all_low_runs_and_not_by_the_dearest(costs_pct, verdict):
+    """Of 1/s, %, in three runs of each of two low loads: 8/s need 88 or 97 % of the database, and it is used 100 %."""
+    free = []
+    for n, cost in enumerate(costs_pct):
+        t = trial(200 + 100 * (n // 3), (20 + 10 * (n // 3)) / 7.05, 0.05, None)
+        used = saturation("db1", 0.2, mean=cost * t.load.throughput_per_s)
+        run = replace(t.load, trial=f"{t.load.trial}{n}")
+        free.append(replace(t, load=run, saturations=[*idle("web1", "app1"), used]))
+    found = judge_sweep("s", "1/1/1/1M", [*free, trial(1000, 8.0, 3.0, "db1")], 0.1)
+    assert found.verdict == verdict
+
+
 def test_two_trials_that_differ_much_give_the_maximum_no_interval():
     """By Student's t with one degree of freedom 1.6 and 2.05/s would give 0.00 to 4.68: that bounds nothing. A third
     trial does."""

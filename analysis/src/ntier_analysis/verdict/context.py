@@ -30,9 +30,9 @@ class Context:
     -> mean utilization over the plateau; `least_pct`: what that is at least, with 95 % confidence to that side,
     by all of it or by its highest load (of two that limit alike, the one before fills up as users become more);
     `most_pct`: the upper end of its 95 % interval; `disks`: what is known of the room of those that read full;
-    `needed_pct`: resource -> mean use that the plateau's throughput needs, by that at low loads; `explained_pct`: the
-    most that it, or the requests to the node, need by any load that loses nothing; `level`: that throughput;
-    `order`: tiers from the client inwards; `levels_off`: other loads show that
+    `needed_pct`: resource -> mean use that the plateau's throughput needs, by that at all low loads together;
+    `explained_pct`: the most that it, or the requests to the node, need by any load that loses nothing; `level`: that
+    throughput; `order`: tiers from the client inwards; `levels_off`: other loads show that
     throughput no longer grows as the law says, so that what is lost is lost by waiting; `growth`: trial -> d ln X / d
     ln N from a lower load; `outdone`: trial -> throughput of the best higher load, in times of its own; `cores`: node
     -> CPU capacity, where it is known; `nodes_told`: it is known which servers the system has."""
@@ -134,7 +134,7 @@ def _explained(free: Trials, plateau: Trials, level: float) -> dict[Key, float]:
     now: dict[Key, list[float]] = defaultdict(list)
     for s in (s for _, found in plateau for s in found if s.visits_per_s > 0):
         now[s.key].append(s.visits_per_s)
-    most = _needed(free, level)
+    most = _dearest(free, level)
     for s in (s for _, found in free for s in found if s.key in most and s.key in now):
         if s.visits_per_s > 0 and np.isfinite(s.utilization_mean_pct):
             most[s.key] = max(most[s.key], s.utilization_mean_pct * float(np.mean(now[s.key])) / s.visits_per_s)
@@ -142,15 +142,28 @@ def _explained(free: Trials, plateau: Trials, level: float) -> dict[Key, float]:
 
 
 def _needed(low: Trials, level: float) -> dict[Key, float]:
-    """Resource -> mean use that this throughput needs in proportion to that at a low load (utilization law), %: by the
-    low load at which work was dearest, since few requests of very different size tell it badly. What a node uses
-    without load is in it. (A disk that serves several at a time needs less: it is busy while it serves anything.)"""
-    needed: dict[Key, float] = {}
+    """Resource -> mean use that this throughput needs in proportion to that at low loads (utilization law), %: by all
+    of them together, each as much as it completed, since few requests of very different size tell little. (The dearest
+    run alone would be the dearer, the more runs there are.) What a node uses without load is in it. (A disk that serves
+    several at a time needs less: it is busy while it serves anything.)"""
+    used: dict[Key, float] = defaultdict(float)
+    served: dict[Key, float] = defaultdict(float)
     for load, found in low:
+        run_s = load.end_s - load.start_s
         for s in found:
             if np.isfinite(s.utilization_mean_pct):
-                needed[s.key] = max(needed.get(s.key, 0.0), s.utilization_mean_pct * level / load.throughput_per_s)
-    return needed
+                used[s.key] += s.utilization_mean_pct * run_s
+                served[s.key] += load.throughput_per_s * run_s
+    return {key: pct * level / served[key] for key, pct in used.items()}
+
+
+def _dearest(free: Trials, level: float) -> dict[Key, float]:
+    """The same by the load at which work was dearest."""
+    most: dict[Key, float] = {}
+    for t in free:
+        for key, pct in _needed([t], level).items():
+            most[key] = max(most.get(key, 0.0), pct)
+    return most
 
 
 def _used(trials: Trials, by: str) -> dict:

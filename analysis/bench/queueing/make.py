@@ -17,15 +17,26 @@ from ntier_analysis.store.tables import write_table
 
 from queueing import observe
 from queueing.cases import SEEDS, Case, draw, sweep_runs
-from queueing.relief import label
+from queueing.model import Run
+from queueing.relief import Label, label
 
 
 def make(folder: Path, case: Case) -> dict:
     """Labels and stores one case; returns its line of the list."""
     truth = label(case)
-    trials, samples, interactions = observe.frames(case, sweep_runs(case))
+    store(folder, case, sweep_runs(case))
+    return described(case, truth)
+
+
+def store(folder: Path, case: Case, runs: list[Run], first: int = 0) -> None:
+    """What a user would import of these trials; `first`: number of the first."""
+    trials, samples, interactions = observe.frames(case, runs, first)
     for name, frame in prepared(trials, samples, interactions)[case.name].items():
         write_table(folder / "store", name, case.name, frame)
+
+
+def described(case: Case, truth: Label) -> dict:
+    """A case's line of the list."""
     claims = [[t, r, [observe.node_name(case, t, n) for n in nodes]] for (t, r), nodes in truth.claims.items()]
     return {
         "name": case.name, "family": "queueing", "truth": truth.truth, "actual": truth.actual, "variant": case.variant,

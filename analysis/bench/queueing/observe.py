@@ -218,10 +218,11 @@ def _lost(frame: pd.DataFrame, run: Run, view: View, rng: np.random.Generator) -
     return frame[keep]
 
 
-def frames(case: Case, runs: list[Run]) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame | None]:
-    """Contents of trials.csv, samples.csv and, if the case has them, interactions.csv."""
-    thinks_s = think_s(case, runs)
-    trials = pd.DataFrame([trial_row(case, i, run, thinks_s) for i, run in enumerate(runs)])
-    samples = pd.concat([sample_rows(case, i, run, run.shift_s) for i, run in enumerate(runs)], ignore_index=True)
-    done = [interaction_rows(case, i, run) for i, run in enumerate(runs)] if case.view.interactions else None
+def frames(case: Case, runs: list[Run], first: int = 0) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame | None]:
+    """Contents of trials.csv, samples.csv and, if the case has them, interactions.csv. `first`: number of the first
+    trial (another one has other noise)."""
+    thinks_s, numbered = think_s(case, runs), list(enumerate(runs, first))
+    trials = pd.DataFrame([trial_row(case, i, run, thinks_s) for i, run in numbered])
+    samples = pd.concat([sample_rows(case, i, run, run.shift_s) for i, run in numbered], ignore_index=True)
+    done = [interaction_rows(case, i, run) for i, run in numbered] if case.view.interactions else None
     return trials, samples, pd.concat(done, ignore_index=True) if done else None

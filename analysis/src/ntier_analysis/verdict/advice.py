@@ -8,17 +8,17 @@ import numpy as np
 
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.setting import by_make
-from ntier_analysis.verdict.causes import FULL, SOFT
+from ntier_analysis.verdict.causes import FEW, FULL, RECORD, SOFT
 from ntier_analysis.verdict.context import NO_ROOM_PCT, Context
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
-from ntier_analysis.verdict.disks import Room
-from ntier_analysis.verdict.doubts import SHOWS
+from ntier_analysis.verdict.disks import LOW_ENOUGH, NEARLY, Room
+from ntier_analysis.verdict.doubts import REPEATED, SHOWS
 from ntier_analysis.verdict.load import COUNTS, Bottleneck, Load, depth, is_server
 from ntier_analysis.verdict.lowest import unproved
 from ntier_analysis.verdict.outside import UNLISTED, outside_full
 from ntier_analysis.verdict.plateau import BELOW, FAR
 from ntier_analysis.verdict.saturation import Saturation
-from ntier_analysis.verdict.trial import COARSE_S, unmeasured
+from ntier_analysis.verdict.trial import COARSE_S, FINER, unmeasured
 from ntier_analysis.wording import counted, node_of, resource
 
 MOST = 3
@@ -30,6 +30,9 @@ HOST_FULL = "host_saturated"
 NAMED = 6
 """Trials that a sentence names; the report lists all."""
 REPEAT = "repeat the loads beyond the knee"
+LOW = 0.4
+"""Knees of a load at which few wait: it completes 0.4 of what the plateau does, and LOW_ENOUGH of that tells."""
+TEN_TIMES = "sample the CPUs ten times a second: turns shorter than a second do not show"
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Add:
     why: str
 
     def __str__(self) -> str:
-        return f"add a load of {self.users} {self.who}: {self.why}"
+        return f"add a load of {counted(self.users, self.who.removesuffix('s'))}: {self.why}"
 
 
 Texts = list[str | Add]
@@ -102,22 +105,66 @@ def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialDa
     missing = sorted({n for t in some for n in unmeasured([s for s in t.saturations if is_server(s.tier)], t.nodes)})
     if missing:
         texts.append(f"measure the CPU of {', '.join(missing)}")
-    texts += _queues(some, context)
+    texts += _room_of_disks(result, some, valid, context)
     texts += _always_full(some, context)
-    if len({t.load.level for t in valid}) < 2:
+    lower = any(isinstance(text, Add) and text.users < valid[0].load.users for text in texts)
+    if len({t.load.level for t in valid}) < 2 and not lower:
         texts.append(_another_load(valid[0].load))
+    reasons, coarse = _reasons(result, some), _coarse(some)
+    if any(text.endswith(RECORD) for text in reasons):
+        texts.append(f"{RECORD}: they show whether users wait while throughput is high")
+    few = any(FEW in text for text in reasons)
+    if coarse and (few or any(text.endswith(FINER) for text in reasons)):
+        texts.append(TEN_TIMES)
     if np.mean([t.load.unmet for t in some]) >= COUNTS:
-        longer = f"run the loads beyond the knee longer{by_make('PHASES=standard', imported)}"
-        texts.append(f"{longer}: in so short a run requests only pile up")
-    texts = texts or _full_pools(some)
+        texts.append(f"{_longer(imported)}: in so short a run requests only pile up")
+    elif few:
+        texts.append(f"{_longer(imported)}: of so few samples, turns may be chance")
+    texts = texts or _full_pools(result, some, valid, context)
     named = {(b.tier, b.resource) for _, v in result.trials for b in v.bottlenecks}
     if not texts and len(named) > 1:
-        longer = f"or run them longer{by_make('PHASES=standard', imported)}"
-        texts.append(f"{_repeat(imported)} {longer}: they disagree")
+        # longer first: where two take turns, each of several short runs may show another one
+        texts.append(f"{_longer(imported)}, or repeat them{by_make('REPS=3', imported)}: they disagree")
     texts = texts or _two_full(some)
     if not texts and all(t.load.spans is None for t in some):
-        texts.append("record single interactions: they show when users wait and what limits then")
-    return [*_stopped(result, some), *(texts or [_repeat(imported)])]
+        texts.append(f"{RECORD}: they show when users wait and what limits then")
+    if not texts and coarse:
+        texts.append(TEN_TIMES)
+    return [*_stood_once(result), *_stopped(result, some), *(texts or [_repeat(imported)])]
+
+
+def _reasons(result: SweepVerdict, some: list[TrialData]) -> list[str]:
+    """Why these trials name nothing."""
+    names = {t.load.trial for t in some}
+    return [text for load, v in result.trials if load.trial in names and v.verdict == "unknown" for text in v.evidence]
+
+
+def _coarse(some: list[TrialData]) -> bool:
+    return any(s.interval_s > COARSE_S for t in some for s in t.saturations if s.resource == "cpu")
+
+
+def _longer(imported: bool) -> str:
+    return f"run the loads beyond the knee longer{by_make('PHASES=standard', imported)}"
+
+
+def _stood_once(result: SweepVerdict) -> list[str]:
+    """A system that stood still once or twice, at one load only, may never do so again (doubts.py)."""
+    valid = [(load, v) for load, v in result.trials if load.valid]
+    stops = [load for load, v in valid if v.stopped]
+    if len({load.level for load in stops}) != 1 or len({load.level for load, _ in valid}) == 1:
+        return []
+    often = max(len(load.pauses) for load in stops) >= REPEATED
+    return [] if often else [f"repeat the load of {stops[0].named}: whether it stands still again is not known"]
+
+
+def _few_wait(result: SweepVerdict, valid: list[TrialData], context: Context, share: float, why: str) -> Texts:
+    """Asks for a load at which few wait, if none completes at most this share of what the plateau does."""
+    load = valid[0].load
+    alone = load.model is LoadModel.CLOSED and (load.users < 2 or not load.by_users)
+    if alone or any(t.load.throughput_per_s <= share * context.level for t in valid):
+        return []
+    users = LOW * result.knee_users
+    return [_fewer(users if users < load.users else load.users / 2, load, why)]
 
 
 def _outside(some: list[TrialData], context: Context) -> list[str]:
@@ -164,9 +211,19 @@ def _another_load(load: Load) -> str | Add:
 
 
 def _always_full(some: list[TrialData], context: Context) -> list[str]:
-    """What reads full at loads that lose nothing, too."""
-    found = {s.name for t in some for s in t.saturations if _no_room(s) and _full_of_what(s, context)}
-    return [f"find out what fills {' and '.join(sorted(found))} at low load, end it, and repeat"] if found else []
+    """What reads full at loads that lose nothing, too. A disk for which users wait may be full of their requests alone:
+    one that serves several at a time reads full long before it is."""
+    found = [s for t in some for s in t.saturations if _no_room(s) and _full_of_what(s, context)]
+    disks = {s.name for s in found if context.is_waited_for(s)}
+    others = {s.name for s in found} - disks
+    texts = [f"find out what fills {' and '.join(sorted(others))} at low load, end it, and repeat"] if others else []
+    if disks:
+        names, they = " and ".join(sorted(disks)), "they limit" if len(disks) > 1 else "it limits"
+        texts.append(
+            f"find out what fills {names} at low load (pidstat -d): if the requests alone do, {they}; if not, end what "
+            "does, and repeat"
+        )
+    return texts
 
 
 def _full_of_what(s: Saturation, context: Context) -> bool:
@@ -174,18 +231,32 @@ def _full_of_what(s: Saturation, context: Context) -> bool:
     return context.is_always_full(s) or (context.is_full_anyway(s) and context.is_waited_for(s))
 
 
-def _queues(some: list[TrialData], context: Context) -> list[str]:
-    open_ = sorted({s.node for t in some for s in t.saturations if _doubtful(s, context.disks)})
-    return [f"sample queue and waiting time of the disk of {', '.join(open_)} (iostat: aqu-sz, await)"] if open_ else []
+def _room_of_disks(result: SweepVerdict, some: list[TrialData], valid: list[TrialData], context: Context) -> Texts:
+    """What tells whether disks that read full have room: their queue, and a load at which few wait for them."""
+    found = [s for t in some for s in t.saturations if _doubtful(s, context.disks)]
+    blind = sorted({s.node for s in found if not np.isfinite(s.queue)})
+    texts: Texts = []
+    if blind:
+        texts.append(f"sample queue and waiting time of the disk of {', '.join(blind)} (iostat: aqu-sz, await)")
+    if found:
+        nodes = ", ".join(sorted({s.node for s in found}))
+        why = f"how long a request takes at the disk of {nodes} if few wait"
+        texts += _few_wait(result, valid, context, LOW_ENOUGH, why)
+    return texts
 
 
-def _full_pools(some: list[TrialData]) -> list[str]:
-    """Pools that are full while no hardware is, the deepest first: a step more tells whether they limit."""
+def _full_pools(result: SweepVerdict, some: list[TrialData], valid: list[TrialData], context: Context) -> Texts:
+    """Pools that are full while no hardware is, the deepest first: a step more tells whether they limit, and so does,
+    mostly, how long a place is held at low load."""
     found = {s.group: s for t in some for s in t.saturations if is_server(s.tier) and s.share.value >= FULL}
     if any(s.utilization_mean_pct >= NO_ROOM_PCT for s in found.values() if s.resource not in SOFT):
         return []
     pools = sorted((s for s in found.values() if s.resource in SOFT), key=lambda s: -depth(s.tier, some[0].order))
-    return [f"raise the {s.item or s.resource} of {s.tier} by a step: throughput grows if it limits" for s in pools]
+    texts: Texts = []
+    if pools:
+        texts += _few_wait(result, valid, context, NEARLY, "how long a place in the full pool is held if nothing waits")
+    texts += [f"raise the {s.item or s.resource} of {s.tier} by a step: throughput grows if it limits" for s in pools]
+    return texts
 
 
 def _two_full(some: list[TrialData]) -> list[str]:
@@ -195,8 +266,7 @@ def _two_full(some: list[TrialData]) -> list[str]:
     if len(both) < 2:
         return []
     names = " and ".join(" ".join(group) for group in both)
-    longer = f"run the loads beyond the knee longer{by_make('PHASES=standard', some[0].imported)}"
-    return [f"{longer}: {names} are full, and one may have room"]
+    return [f"{_longer(some[0].imported)}: {names} are full, and one may have room"]
 
 
 def _no_room(s: Saturation) -> bool:
@@ -244,8 +314,13 @@ def _named(result: SweepVerdict, valid: list[TrialData], members: list[TrialData
 def _lower(b: Bottleneck, load: Load) -> str | Add:
     """Of what is full at every load."""
     why = f"if the use of {b.tier} {resource(b.resource)} falls with the throughput, requests fill it"
+    return _fewer(load.users / 3, load, why)
+
+
+def _fewer(users: float, load: Load, why: str) -> str | Add:
+    """Asks for less than the lowest `load`: so many `users`, where they think."""
     if load.model is LoadModel.CLOSED:
-        return Add(_round(load.users / 3), "users", why)
+        return Add(_round(users), load.who, why)
     return f"add {'a lower rate' if load.model is LoadModel.OPEN else 'a load of fewer workers'}: {why}"
 
 

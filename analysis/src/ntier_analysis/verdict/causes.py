@@ -64,6 +64,9 @@ EXPLAINS = 0.75
 the time in which a pool above it is full; of that in which users wait, beside a disk that may be full, or if it works
 in pauses (which count)."""
 HOST_CPU: Key = ("host", "cpu", "")
+FEW = "these are so few that it may be chance"
+RECORD = "record single interactions"
+"""Of reasons why nothing is named: what would decide (advice.py)."""
 AS_LONG = 1.2
 """A place in a pool that is held at most this many times as long as at low load waits for nothing deeper: the pool
 limits. Simulated, 12 seeds each: pools of 2 and 3 that limit 0.87 to 1.24; of 2 and 3 above a lock 1.13 to 2.31, one of
@@ -148,8 +151,8 @@ def _unproved_turns(found: Turns) -> str:
     names = " and ".join(group[0].name for group in found.groups)
     if found.chance:
         return (
-            f"one of {names} is saturated in nearly all samples, but these are so few that it may be chance: they take "
-            "turns, or one of them limits alone"
+            f"one of {names} is saturated in nearly all samples, but {FEW}: they take turns, or one of them limits "
+            "alone"
         )
     return (
         f"one of {names} is saturated at every moment, but more of one of them could bring {100 * found.gain:.0f} % at "
@@ -256,7 +259,7 @@ def surges(load: Load, found: list[Saturation]) -> str:
         return ""
     return (
         f"while {name} was saturated, throughput was {100 * faster[name]:.0f} % of that in the rest: work comes in "
-        "waves, and it is not known whether users wait for it then; record single interactions"
+        f"waves, and it is not known whether users wait for it then; {RECORD}"
     )
 
 

@@ -47,6 +47,8 @@ MISSING = 0.1
 COARSE_S = 0.5
 """Interval of samples above which short turns do not show: the evidence says so, and nothing is called hidden that may
 be such turns."""
+FINER = "sample finer"
+"""End of the reason for which nothing is called hidden then (advice.py asks for it)."""
 IMBALANCE_POINTS = 20.0
 """Points of mean use below a saturated replica, from which on the evidence calls its tier imbalanced."""
 SPINS = 2.0
@@ -221,7 +223,7 @@ def _unseen_turns(hard: list[Saturation], waits: np.ndarray) -> str:
     every = max(s.interval_s for s in found)
     return (
         f"{names} are used {used:.0f} % together, sampled every {every:.1f} s: they may take turns shorter than that, "
-        "and limit; sample finer"
+        f"and limit; {FINER}"
     )
 
 

@@ -198,6 +198,8 @@ def table(lines: list[dict]) -> list[str]:
         for number in range(1, ROUNDS + 1 if group != "right" else 2):
             last = {x["of"]: x["outcome"] for x in lines if x["group"] == group and x["round"] <= number}
             count, clear = Counter(last.values()), sum(o != "borderline" for o in last.values())
+            if not last:
+                continue
             cells = [share_text(count[o], clear) if o != "borderline" else str(count[o]) for o in OUTCOMES]
             rows.append(f"| {title} | round {number} | {clear} | " + " | ".join(cells) + " |")
     return rows

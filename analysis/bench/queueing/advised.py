@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from ntier_analysis.wording import node_of
+
 from queueing.cases import Case
 from queueing.model import Key
 from queueing.observe import node_name
@@ -19,7 +21,8 @@ class Asked:
     """`loads`: nominal users to add; `trials`: names of those to repeat; `repeat`, `longer`: the loads beyond the knee;
     `warmer`: a longer ramp-up; `whole`: the sweep again; `view`: fields of the case's view that change; `blind`: the
     CPU without samples gets some; `end`: resources that something else fills, which is to end; `sole`: those that the
-    requests alone fill, as the user finds; `steps`: pools to raise; `left`: sentences that the model cannot follow."""
+    requests alone fill, as the user finds; `steps`: what there is to be more of; `left`: sentences that the model
+    cannot follow."""
 
     loads: list[int] = field(default_factory=list)
     trials: list[str] = field(default_factory=list)
@@ -93,6 +96,12 @@ def _filled(text: str, case: Case, found: Asked) -> None:
 
 
 def _raised(text: str, case: Case) -> Key | None:
-    pools = [(tier, item) for tier, item in case.system.keys() if item.startswith(POOL)]  # noqa: SIM118 (no mapping)
-    named = [key for key in pools if text.startswith(f"raise the {key[1].removeprefix(POOL)} of {key[0]} by a step")]
+    """What a sentence asks for more of: a pool, or the disk of a tier."""
+    tests = {
+        (tier, name): f"raise the {name.removeprefix(POOL)} of {tier} by a step"
+        if name.startswith(POOL)
+        else f"repeat with one more {node_of(tier)}: throughput grows if its {name} limits"
+        for tier, name in case.system.keys()  # noqa: SIM118 (no mapping)
+    }
+    named = [key for key, start in tests.items() if text.startswith(start)]
     return named[0] if named else None

@@ -12,7 +12,8 @@ What a user does who is told nothing but these sentences (advised.py):
 * What asks for other samples, longer runs, a longer ramp-up or a change of the system makes a new sweep: all loads are
   measured again, with what is asked for. The old sweep does not count.
 * Longer runs last as long as those of `PHASES=standard`.
-* A pool is raised by half. If the highest load then serves more, by what counts and no chance makes, the pool limits.
+* A pool is raised by half, and a disk made half as fast again. If the highest load then serves more, by what counts
+  and no chance makes, that limits.
 * Who looks what fills a resource at low load finds a backup or competitor, and ends it; or nothing but the requests.
 
 All new runs have other random numbers. The truth of what was then measured is asked again where it may differ: at a
@@ -54,7 +55,8 @@ GROUPS = {
     "unknown": "`unknown`, and truly so",
     "right": "right (controls)",
 }
-OUTCOMES = ("right", "wrong", "unknown", "truly unknown", "cannot be followed", "borderline")
+OUTCOMES = ("right", "a part", "wrong", "unknown", "truly unknown", "cannot be followed", "borderline")
+"""`a part`: a test by more capacity shows one of several that limit."""
 OPEN = ("unknown", "truly unknown")
 
 
@@ -129,7 +131,7 @@ def more(sweep: Sweep) -> Sweep:
 
 
 def grows(sweep: Sweep, key: Key) -> bool:
-    """Whether the highest load serves more with a larger pool, by what counts and no chance makes."""
+    """Whether the highest load serves more with half as much of it again, by what counts and no chance makes."""
     top = max(sweep.runs, key=lambda run: run.users)
     raised = replace(sweep.case, system=sweep.case.system.relieved({key}, STEP))
     now = sweep.run(top.users, top.end_s - top.ramp_s, top.ramp_s, raised)
@@ -138,14 +140,15 @@ def grows(sweep: Sweep, key: Key) -> bool:
 
 
 def outcome(said: Judged, wanted: Asked, sweep: Sweep) -> str:
-    """What the verdict is worth; if it is `unknown`, what the user found who looked, or raised pools."""
+    """What the verdict is worth; if it is `unknown`, what the user found who looked, or tested by more capacity."""
     if unclear(said.line):
         return "borderline"
     if said.outcome != "unknown":
         return "wrong" if wrong(said) else "right"
     found = wanted.sole + [key for key in wanted.steps if grows(sweep, key)]
     if found:
-        return "right" if found == [(tier, resource) for tier, resource, _ in said.line["claims"]] else "wrong"
+        claims = {(tier, resource) for tier, resource, _ in said.line["claims"]}
+        return "right" if set(found) == claims else "a part" if set(found) < claims else "wrong"
     return "truly unknown" if said.right else "unknown"
 
 

@@ -11,12 +11,15 @@ from ntier_analysis.verdict.sweep import judge_sweep
 from ntier_analysis.verdict.tables import unless_cold
 
 from .test_doubts import stops, sweep, waves
-from .test_principles import CELLS, disk, limited, resource, trial
+from .test_principles import CELLS, RUN_S, disk, limited, resource, trial
 from .test_strangers import EVEN, scraped
 
 ALL = np.ones(CELLS)
 QUEUE = "sample queue and waiting time of the disk"
 LOW_LOAD = "add a load of"
+ENDS = np.arange(0.05, RUN_S, 0.05)
+WAITS = np.column_stack([ENDS - 3.0, ENDS])
+"""Begin and end of single interactions: at each moment, users wait."""
 TEN_TIMES = "sample the CPUs ten times a second"
 
 
@@ -40,12 +43,20 @@ def test_where_a_disks_queue_was_sampled_a_load_at_which_few_wait_is_asked_for_i
 
 
 def test_a_queue_that_leaves_a_disk_in_doubt_is_not_asked_for_again():
-    """A request takes five times as long as at low load, but most of the users wait elsewhere."""
+    """A request takes five times as long as at low load, but most of the users wait elsewhere: another trial would show
+    the same."""
     found = limited(disk(100, 2.0, 50.0), low=(disk(60, 1.0, 10.0),))
     assert found.verdict == "unknown"
     assert any("it may have room" in text for text in found.trials[-1][1].evidence)
+    assert asked(found, "record single interactions")
     assert not asked(found, QUEUE)
     assert not asked(found, LOW_LOAD), "there are two"
+    low = [trial(n, n / 7.02, 0.02, disk(60, 1.0, 10.0)) for n in (30, 60)]
+    high = [trial(n, 20.0, n / 20 - 7, disk(100, 2.0, 50.0)) for n in (200, 250, 300)]
+    told = [replace(t, load=replace(t.load, spans=WAITS, done_s=WAITS[:, 1])) for t in high]
+    assert judge_sweep("s", "1/1/1/1M", [*low, *told]).next == [
+        "repeat with one more db node: throughput grows if its disk limits"
+    ]
 
 
 def test_finer_samples_are_asked_for_where_turns_may_be_too_short_for_these():

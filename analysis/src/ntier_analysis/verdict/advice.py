@@ -130,6 +130,9 @@ def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialDa
         texts.append(f"{RECORD}: they show when users wait and what limits then")
     if not texts and coarse:
         texts.append(TEN_TIMES)
+    if not texts:  # all was measured, and leaves a disk in doubt: repetitions would, too
+        tiers = dict.fromkeys(s.tier for t in some for s in t.saturations if _doubtful(s, context.disks))
+        texts += [_with_more(tier, "disk", "", valid) for tier in tiers]
     return [*_stood_once(result), *_stopped(result, some), *(texts or [_repeat(imported)])]
 
 
@@ -329,9 +332,14 @@ def _more_of(result: SweepVerdict, valid: list[TrialData]) -> list[str]:
     first = result.bottlenecks[0]
     if first.resource in SOFT:
         return [f"raise the {first.item or first.resource} of {first.tier} by a step: throughput grows if it limits"]
-    larger = first.tier in valid[0].complete  # the system allows no more of them
-    node = f"a larger {node_of(first.tier)}" if larger else f"one more {node_of(first.tier)}"
-    return [f"repeat with {node}: throughput grows if its {resource(first.resource, first.item)} limits"]
+    return [_with_more(first.tier, first.resource, first.item, valid)]
+
+
+def _with_more(tier: str, name: str, item: str, valid: list[TrialData]) -> str:
+    """The test of a resource of a tier."""
+    larger = tier in valid[0].complete  # the system allows no more of them
+    node = f"a larger {node_of(tier)}" if larger else f"one more {node_of(tier)}"
+    return f"repeat with {node}: throughput grows if its {resource(name, item)} limits"
 
 
 def _loads(result: SweepVerdict, valid: list[TrialData], asked: list[int], low_loads: int) -> list[str]:

@@ -282,6 +282,19 @@ def test_loads_that_are_too_high_to_be_measured_are_approached_from_below():
     assert found.at_least
 
 
+def next_users(*full_at):
+    """After two loads on the plateau, and these at which the machine beneath was full."""
+    measured = [trial(DB, users, 1, SCALE) for users in (1000, 5600, 6200)]
+    return next_step([*measured, *refused(*((users, "host_saturated") for users in full_at))], GOAL, SCALE).users
+
+
+def test_no_load_above_one_at_which_the_machine_beneath_was_full_is_tried_on_the_plateau():
+    """It went up at once: each of its attempts was refused for the same."""
+    assert next_users() > 8000
+    assert knee(DB) < next_users(7000) < 7000
+    assert next_users(3000) == next_users(), "below a load that was measured: other work may have filled the machine"
+
+
 def test_a_spot_on_the_plateau_that_cannot_be_measured_is_left_alone():
     _, before, _ = search(DB)
     spot = before[2]

@@ -18,7 +18,7 @@ bench/capacity_search.py measures how stopping by the width of the interval chan
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -112,7 +112,15 @@ def next_step(trials: list[TrialData], goal: Goal, scale: float = 1.0, idle: dic
     lost = tried - {t.load.users for t in valid}
     if not limited_levels(valid, base_response(valid)):
         return _upwards(valid, lost, goal, scale, idle)
-    return _over_plateau(valid, tried, lost, judged, goal, scale, idle)
+    return _over_plateau(valid, tried, lost, judged, _with_room(trials, valid, goal), scale, idle)
+
+
+def _with_room(trials: list[TrialData], valid: list[TrialData], goal: Goal) -> Goal:
+    """The goal without the loads above one at which the machine beneath was full: more users ask for more of it. A
+    load below a valid one met other work."""
+    top = max(t.load.users for t in valid)
+    full = [t.load.users for t in trials if host_full(t.load) and t.load.users > top]
+    return replace(goal, grid=(goal.lowest, min(full) - goal.grain)) if full else goal
 
 
 def _enough(judged: SweepVerdict, goal: Goal) -> bool:

@@ -68,8 +68,10 @@ class Context:
         return s.key in self.disks and self.disks[s.key].waits
 
     def is_always_full(self, s: Saturation) -> bool:
-        """Whether it was full at each load that loses nothing. (A disk is judged by who waits for it.)"""
-        return (s.group in self.full_always or s.key in self.node_full_always) and s.key not in self.disks
+        """Whether it was full at each load that loses nothing. (A disk is judged by who waits for it, where that is
+        asked.)"""
+        judged = s.key in self.disks and not self.disks[s.key].bounded
+        return (s.group in self.full_always or s.key in self.node_full_always) and not judged
 
 
 NO_CONTEXT = Context()

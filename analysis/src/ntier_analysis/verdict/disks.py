@@ -57,11 +57,13 @@ class Room(Enum):
 @dataclass(frozen=True)
 class Disk:
     """`waits`: by its queue, COUNTS of the users who wait do so there, or HERE of them at the disks of its tier. (A
-    queue holds everybody's requests, those of a backup too.)"""
+    queue holds everybody's requests, those of a backup too.) `bounded`: its use is a share of a limit that is in force,
+    and who waits for it is not asked."""
 
     room: Room
     why: str
     waits: bool = False
+    bounded: bool = False
 
 
 Trials = list[tuple[Load, list[Saturation]]]
@@ -77,7 +79,7 @@ def disks(free: Trials, plateau: Trials) -> dict[Key, Disk]:
 
 def _disk(s: Saturation, low: Trials, free: Trials, plateau: Trials, level: float) -> Disk:
     if s.source.startswith(KNOWN_LIMIT):
-        return Disk(Room.NONE, "its use is a share of a known limit")
+        return Disk(Room.NONE, "its use is a share of a known limit", bounded=True)
     share, own, longer, text = _waiting_here(s, low, plateau)
     if not low and free:  # what users wait longer than at any lower load, they wait longer somewhere
         share, own, longer, text = _waiting_here(s, free[:1], plateau)

@@ -35,8 +35,14 @@ weights, the other one shares."""
 
 def wanted() -> bool:
     """Whether this is a virtual machine whose CPUs show no threads of one core: there the other thread would lose
-    speed. `NTIER_AWAKE=no` says that it is not wanted; on a machine that has CPU credits they would be used up."""
-    return os.environ.get(NAME) != "no" and is_virtual(Path("/proc/cpuinfo")) and not shares_cores(CPUS)
+    speed. `NTIER_AWAKE=no` says that it is not wanted; on a machine that has CPU credits they would be used up. Raises
+    RequestError for another word."""
+    told = os.environ.get(NAME) or "yes"
+    if told not in ("yes", "no"):
+        from ntier_harness.errors import RequestError  # the program is on its own
+
+        raise RequestError(f"{NAME}: {told!r}, allowed are yes and no")
+    return told == "yes" and is_virtual(Path("/proc/cpuinfo")) and not shares_cores(CPUS)
 
 
 def is_virtual(cpuinfo: Path) -> bool:
@@ -73,24 +79,25 @@ def start(runner: Runner) -> Spawned:
 # ---- the program --------------------------------------------------------------------------------------------------
 
 
-def yields() -> bool:
-    """Moves this process to the group that yields to all others. False if there can be none: among the groups of the
-    nodes a group with the usual weight would take its share of the CPU, whatever its processes' policy."""
+def yielding() -> Path | None:
+    """The group that yields to all others. None if there can be none: among the groups of the nodes a group with the
+    usual weight would take its share of the CPU, whatever its processes' policy."""
     base = CGROUP if (CGROUP / "cgroup.controllers").exists() else CGROUP / "cpu"
     group = base / GROUP
     try:
         group.mkdir(exist_ok=True)
-        known = [name for name in LEAST if (group / name).exists()]
-        for name in known:
-            with contextlib.suppress(OSError):  # an idle group has no weight to set
-                (group / name).write_text(LEAST[name])
-        (group / "cgroup.procs").write_text(str(os.getpid()))
     except OSError:
-        return False
-    return bool(known)
+        return None
+    known = [name for name in LEAST if (group / name).exists()]
+    for name in known:
+        with contextlib.suppress(OSError):  # an idle group has no weight to set
+            (group / name).write_text(LEAST[name])
+    return group if known else None
 
 
-def compute(cpu: int, parent: int) -> None:
+def compute(cpu: int, group: Path, parent: int) -> None:
+    """On one CPU, as long as the program is there. Raises OSError if the group cannot be entered."""
+    (group / "cgroup.procs").write_text(str(os.getpid()))
     os.sched_setaffinity(0, {cpu})
     os.nice(19)  # so /proc/stat counts it as nice
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
@@ -100,13 +107,13 @@ def compute(cpu: int, parent: int) -> None:
 
 
 def main() -> int:
-    parent, me = os.getppid(), os.getpid()
-    if not yields():
+    parent, me, group = os.getppid(), os.getpid(), yielding()
+    if group is None:
         return 0
     for cpu in sorted(os.sched_getaffinity(0)):
         if os.fork() == 0:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            compute(cpu, me)
+            with contextlib.suppress(OSError):
+                compute(cpu, group, me)
             os._exit(0)
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # which the others notice
     while os.getppid() == parent:

@@ -162,6 +162,7 @@ class Local(Free):
         """Containers can be made here, and there is memory for them. Raises RequestError."""
         if not (machine.is_linux() and self.runner.has("incus")) and (obstacle := machine.obstacle()):
             raise RequestError(f"target: {obstacle}")
+        self.stays_awake()
         needed, available = memory_needed(spec) - self._memory_taken(spec), machine.memory_info()["MemAvailable"]
         if available < needed:
             raise RequestError(

@@ -101,7 +101,8 @@ def _stands_still(load: Load) -> str:
 
 def _slow_base(load: Load, base: Base, judge: Callable[[float], Verdict]) -> str:
     """Users never wait less at a higher load: by the quickest load's response time this one may be limited."""
-    if not base.quickest_s < base.of(load) or judge(base.quickest_s).verdict == "none":
+    quicker = base.quickest_s < base.of(load) and load.lost(base.quickest_s) >= HIDDEN
+    if not quicker or judge(base.quickest_s).verdict == "none":
         return ""
     return (
         f"another load was answered in {1000 * base.quickest_s:.0f} ms, and against that waiting costs "

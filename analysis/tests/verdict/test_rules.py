@@ -374,7 +374,7 @@ def test_trials_that_disagree_on_what_limits_beside_another_are_unknown():
     verdict = judge_sweep("s", "1/1/1/1M", found, 0.1)
     assert (verdict.verdict, verdict.bottlenecks) == ("unknown", [])
     assert any(t.endswith("most name db cpu (4 of 4)") for t in verdict.evidence), verdict.evidence
-    assert verdict.next[0].startswith("repeat the loads beyond the knee"), verdict.next
+    assert verdict.next[0].startswith("run the loads beyond the knee longer"), verdict.next
 
 
 @pytest.mark.parametrize(("agree", "said"), [(3, "unknown"), (6, "unknown"), (7, "multi")])

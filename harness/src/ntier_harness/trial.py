@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ntier_analysis.contracts.manifest import Manifest, Phase, State, Validity
+from ntier_analysis.contracts.manifest import Host, Manifest, Phase, State, Validity
 from ntier_analysis.contracts.nodes import Node
 from ntier_analysis.contracts.system import Factor, Interaction, System, Tier
 
@@ -66,12 +66,18 @@ def planned(lab: Lab, spec: Spec, trial: Trial, attempt: int, soft_resources: di
         soft_resources=soft_resources,
         settings=spec.settings,
         versions=dict(lab.versions),
-        host=lab.host.model_copy(update={"facts": lab.host.facts | {"kept_awake": lab.target.stays_awake()}}),
+        host=host_in_a_trial(lab),
         rent=lab.target.rent(),
         git_commit=lab.commit,
         git_clean=lab.clean,
         command=lab.command,
     )
+
+
+def host_in_a_trial(lab: Lab) -> Host | None:
+    """This machine's facts, and whether its CPUs are kept awake."""
+    known = {"kept_awake": lab.target.stays_awake()}
+    return lab.host and lab.host.model_copy(update={"facts": lab.host.facts | known})
 
 
 def varied(spec: Spec, trial: Trial) -> Factor:

@@ -76,11 +76,15 @@ def group(tmp_path: Path, *files: str) -> Path:
     return folder
 
 
-@contextmanager
-def running(tmp_path: Path):
-    """The program with that stand-in, and its process."""
+def command(tmp_path: Path, also: str = "") -> list[str]:
+    """The program with that stand-in."""
     code = f"import pathlib, sys; from ntier_harness import awake; awake.CGROUP = pathlib.Path({str(tmp_path)!r}); "
-    program = subprocess.Popen([sys.executable, "-c", f"{code} sys.exit(awake.main())"], start_new_session=True)
+    return [sys.executable, "-c", f"{code} {also} sys.exit(awake.main())"]
+
+
+@contextmanager
+def running(tmp_path: Path, also: str = ""):
+    program = subprocess.Popen(command(tmp_path, also), start_new_session=True)
     try:
         yield program
     finally:
@@ -124,9 +128,9 @@ def test_a_process_on_each_cpu_yields_to_all_others_and_ends_with_the_program(tm
 
 def test_it_ends_with_whoever_started_it(tmp_path):
     group(tmp_path, "cgroup.procs", "cpu.idle")
-    code = f"import pathlib, sys; from ntier_harness import awake; awake.CGROUP = pathlib.Path({str(tmp_path)!r}); "
-    argv = [sys.executable, "-c", f"{code} sys.exit(awake.main())"]
-    starter = f"import subprocess, time; print(subprocess.Popen({argv!r}).pid, flush=True); time.sleep(600)"
+    starter = (
+        f"import subprocess, time; print(subprocess.Popen({command(tmp_path)!r}).pid, flush=True); time.sleep(600)"
+    )
     with subprocess.Popen([sys.executable, "-c", starter], stdout=subprocess.PIPE, text=True) as first:
         program = int(first.stdout.readline())
         until(lambda: children(program))
@@ -139,6 +143,13 @@ def test_without_a_group_that_yields_nothing_computes(tmp_path):
     """Among the groups of the nodes its group would take its share."""
     group(tmp_path, "cgroup.procs")
     with running(tmp_path) as program:
+        assert program.wait(LONGEST_S) == 0
+
+
+def test_where_the_kernel_does_not_tell_what_they_use_nothing_computes(tmp_path):
+    """It would count as load of the host, and refuse every trial."""
+    group(tmp_path, "cgroup.procs", "cpu.idle")
+    with running(tmp_path, "awake.PROC = awake.CGROUP;") as program:
         assert program.wait(LONGEST_S) == 0
 
 

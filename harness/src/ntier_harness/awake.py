@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ntier_harness.runner import Runner, Spawned
 
 CGROUP, GROUP = Path("/sys/fs/cgroup"), "ntier_awake"
-CPUS = Path("/sys/devices/system/cpu")
+CPUS, PROC = Path("/sys/devices/system/cpu"), Path("/proc")
 NAME = "NTIER_AWAKE"
 STEPS = 100_000  # a few milliseconds, after which a process looks whether it is still wanted
 LEAST = {"cpu.idle": "1", "cpu.weight": "1", "cpu.shares": "2"}
@@ -42,7 +42,7 @@ def wanted() -> bool:
         from ntier_harness.errors import RequestError  # the program is on its own
 
         raise RequestError(f"{NAME}: {told!r}, allowed are yes and no")
-    return told == "yes" and is_virtual(Path("/proc/cpuinfo")) and not shares_cores(CPUS)
+    return told == "yes" and is_virtual(PROC / "cpuinfo") and not shares_cores(CPUS)
 
 
 def is_virtual(cpuinfo: Path) -> bool:
@@ -79,6 +79,11 @@ def start(runner: Runner) -> Spawned:
 # ---- the program --------------------------------------------------------------------------------------------------
 
 
+def is_counted(process: int) -> bool:
+    """Whether the kernel tells what sampler.py reads of this program: what nobody can subtract would be load."""
+    return (PROC / f"{process}/task/{process}/children").exists() and (PROC / f"{process}/schedstat").exists()
+
+
 def yielding() -> Path | None:
     """The group that yields to all others. None if there can be none: among the groups of the nodes a group with the
     usual weight would take its share of the CPU, whatever its processes' policy."""
@@ -107,7 +112,8 @@ def compute(cpu: int, group: Path, parent: int) -> None:
 
 
 def main() -> int:
-    parent, me, group = os.getppid(), os.getpid(), yielding()
+    parent, me = os.getppid(), os.getpid()
+    group = yielding() if is_counted(me) else None
     if group is None:
         return 0
     for cpu in sorted(os.sched_getaffinity(0)):

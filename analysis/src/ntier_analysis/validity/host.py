@@ -96,11 +96,11 @@ def pressure(trial: RawTrial) -> Finding:
     frame = frame[(frame["resource"] == "cpu") & frame.index.isin(stall.index)]
     mean = float(frame["value"].mean()) if len(frame) else float("nan")
     text = f"some task waited for a CPU in {mean:.0f} % of the time"
-    if any(n.cpu_cores for n in trial.manifest.nodes):
-        text += "; tasks stopped by a quota count as waiting, so this does not tell whether the host was short of CPU"
-        return Finding(Outcome.UNDECIDABLE, mean, PRESSURE_PCT, "pct", len(frame), None, text)
-    if len(in_run(trial, "host", "host_stat", "awake_pct")):
-        text += "; so does what keeps the CPUs awake, and this does not tell whether the host was short of CPU"
+    waiting = ["tasks stopped by a quota"] if any(n.cpu_cores for n in trial.manifest.nodes) else []
+    if in_run(trial, "host", "host_stat", "awake_pct")["value"].any():
+        waiting.append("what keeps the CPUs awake")
+    if waiting:
+        text += f"; {' and '.join(waiting)} count as waiting, so this does not tell whether the host was short of CPU"
         return Finding(Outcome.UNDECIDABLE, mean, PRESSURE_PCT, "pct", len(frame), None, text)
     return exact(mean, PRESSURE_PCT, "pct", text, len(frame))
 

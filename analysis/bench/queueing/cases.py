@@ -45,6 +45,11 @@ class View:
     interactions: bool
 
 
+OWN = View(cpu_s=0.1, slow_s=1.0, noise_pct=0.5, gap_s=0.0, queues=True, cores=True, interactions=True)
+"""As this project's own collectors see a trial (docs/measurements.md): control groups ten times a second, disks with
+their queue and pools once a second, each interaction. What they lose invalidates a trial, so no gap is left."""
+
+
 @dataclass(frozen=True)
 class Case:
     """`loads` in knees; `scale`: emulated users per nominal one. `model`: closed (users who think), open (the knee is a

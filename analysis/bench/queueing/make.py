@@ -1,13 +1,15 @@
 """Makes cases: draws, labels by relief, simulates the sweep, and puts what a user would import into a store.
 
-    python analysis/bench/queueing/make.py FOLDER tuning|selection|scoring FIRST LAST
+    python analysis/bench/queueing/make.py FOLDER tuning|selection|scoring FIRST LAST [OWN]
 
-Resumable: a case that is in FOLDER/queueing.<set>.jsonl is not made again. Borderline cases are kept and marked."""
+Resumable: a case that is in FOLDER/queueing.<set>.jsonl is not made again. Borderline cases are kept and marked. OWN is
+a second folder, of the same runs as this project's own collectors would have measured them."""
 
 from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -16,16 +18,18 @@ from ntier_analysis.importing.folder import prepared
 from ntier_analysis.store.tables import write_table
 
 from queueing import observe
-from queueing.cases import SEEDS, Case, draw, sweep_runs
+from queueing.cases import OWN, SEEDS, Case, draw, sweep_runs
 from queueing.model import Run
 from queueing.relief import Label, label
 
 
-def make(folder: Path, case: Case) -> dict:
-    """Labels and stores one case; returns its line of the list."""
-    truth = label(case)
-    store(folder, case, sweep_runs(case))
-    return described(case, truth)
+def make(folders: list[Path], seeds: str, case: Case) -> None:
+    """Labels and stores one case, in the second folder as own collectors see it."""
+    truth, runs = label(case), sweep_runs(case)
+    for folder, seen in zip(folders, (case, replace(case, view=OWN)), strict=False):
+        folder.mkdir(parents=True, exist_ok=True)
+        store(folder, seen, runs)
+        write(folder, seeds, described(seen, truth))
 
 
 def store(folder: Path, case: Case, runs: list[Run], first: int = 0) -> None:
@@ -58,15 +62,15 @@ def write(folder: Path, seeds: str, line: dict) -> None:
 
 
 def main() -> None:
-    if len(sys.argv) != 5 or sys.argv[2] not in SEEDS:
-        sys.exit(f"usage: make.py FOLDER {'|'.join(SEEDS)} FIRST LAST")
-    folder, seeds, first, last = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    folder.mkdir(parents=True, exist_ok=True)
-    path = list_path(folder, seeds)
+    if len(sys.argv) not in (5, 6) or sys.argv[2] not in SEEDS:
+        sys.exit(f"usage: make.py FOLDER {'|'.join(SEEDS)} FIRST LAST [OWN]")
+    seeds, first, last = sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    folders = [Path(text) for text in (sys.argv[1], *sys.argv[5:])]
+    path = list_path(folders[-1], seeds)
     done = {json.loads(line)["name"] for line in path.read_text().splitlines()} if path.exists() else set()
     for number in range(first, last):
         if f"queueing.{seeds}.{number:04d}" not in done:
-            write(folder, seeds, make(folder, draw(seeds, number)))
+            make(folders, seeds, draw(seeds, number))
 
 
 if __name__ == "__main__":

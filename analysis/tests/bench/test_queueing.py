@@ -131,10 +131,11 @@ def test_a_part_without_a_collector_is_hidden_and_two_equal_ones_are_simultaneou
 def test_a_case_is_the_same_each_time_and_is_read_and_judged(tmp_path: Path):
     first, again = draw("tuning", 2), draw("tuning", 2)
     assert first == again != draw("selection", 2)
-    line = make.make(tmp_path, first)
-    make.write(tmp_path, "tuning", line)
-    family = judge_family("queueing", tmp_path, "tuning")
-    (judged,) = family.sharp + family.borderline
-    assert judged.line["name"] == first.name
-    assert not family.failed
-    assert len(judged.verdict.trials) == len(first.users)
+    folders = [tmp_path / "as drawn", tmp_path / "by own collectors"]
+    make.make(folders, "tuning", first)
+    for folder in folders:
+        family = judge_family("queueing", folder, "tuning")
+        (judged,) = family.sharp + family.borderline
+        assert judged.line["name"] == first.name
+        assert not family.failed
+        assert len(judged.verdict.trials) == len(first.users)

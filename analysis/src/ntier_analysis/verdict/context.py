@@ -9,7 +9,7 @@ import numpy as np
 
 from ntier_analysis.statistics.values import lower_end
 from ntier_analysis.verdict.disks import LOW_ENOUGH, NEARLY, OUTGROWN_PCT, Disk, disks
-from ntier_analysis.verdict.load import TIERS, Load
+from ntier_analysis.verdict.load import COUNTS, TIERS, Load
 from ntier_analysis.verdict.places import held_longer
 from ntier_analysis.verdict.saturation import Group, Key, Saturation, mean_use
 from ntier_analysis.verdict.stops import together
@@ -31,6 +31,7 @@ class Context:
     by all of it or by its highest load (of two that limit alike, the one before fills up as users become more);
     `most_pct`: the upper end of its 95 % interval; `disks`: what is known of the room of those that read full;
     `needed_pct`: resource -> mean use that the plateau's throughput needs, by that at all low loads together;
+    `settled_pct`: the same by the loads beyond the knee at which requests do not pile up;
     `explained_pct`: the most that it, or the requests to the node, need by any load that loses nothing; `level`: that
     throughput; `order`: tiers from the client inwards; `levels_off`: other loads show that
     throughput no longer grows as the law says, so that what is lost is lost by waiting; `growth`: trial -> d ln X / d
@@ -49,6 +50,7 @@ class Context:
     most_pct: dict[Key, float] = field(default_factory=dict)
     disks: dict[Key, Disk] = field(default_factory=dict)
     needed_pct: dict[Key, float] = field(default_factory=dict)
+    settled_pct: dict[Key, float] = field(default_factory=dict)
     explained_pct: dict[Key, float] = field(default_factory=dict)
     level: float = float("nan")
     order: tuple[str, ...] = TIERS
@@ -104,6 +106,7 @@ def of_loads(free: Trials, plateau: Trials) -> Context:
         most_pct={key: most for key, (_, most) in ends.items()},
         disks=disks(free, plateau),
         needed_pct=_needed(low, level),
+        settled_pct=_needed([t for t in plateau if t[0].piling < COUNTS], level),
         explained_pct=_explained(free, plateau, level),
         level=level,
     )
@@ -143,14 +146,14 @@ def _explained(free: Trials, plateau: Trials, level: float) -> dict[Key, float]:
     return most
 
 
-def _needed(low: Trials, level: float) -> dict[Key, float]:
-    """Resource -> mean use that this throughput needs in proportion to that at low loads (utilization law), %: by all
+def _needed(some: Trials, level: float) -> dict[Key, float]:
+    """Resource -> mean use that this throughput needs in proportion to that at these loads (utilization law), %: by all
     of them together, each as much as it completed, since few requests of very different size tell little. (The dearest
     run alone would be the dearer, the more runs there are.) What a node uses without load is in it. (A disk that serves
     several at a time needs less: it is busy while it serves anything.)"""
     used: dict[Key, float] = defaultdict(float)
     served: dict[Key, float] = defaultdict(float)
-    for load, found in low:
+    for load, found in some:
         run_s = load.end_s - load.start_s
         for s in found:
             if np.isfinite(s.utilization_mean_pct):

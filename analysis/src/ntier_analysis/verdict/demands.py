@@ -9,6 +9,8 @@ from ntier_analysis.statistics.values import Demand
 from ntier_analysis.verdict.data import TrialData
 from ntier_analysis.verdict.load import is_server
 
+ROUNDING_S = 1e-9
+"""CPU time per interaction, s (or share of a CPU), below which a fitted slope is rounding: no counter tells less."""
 BEYOND_ITS_OWN = 1.15
 """Throughput over what a replica carries by itself, from which on others must have taken work over: one load of 40 s
 knows a demand to 10-15 %."""
@@ -22,7 +24,7 @@ def law_limits(valid: list[TrialData], idle_cores: dict[str, float] | None = Non
     for name in names:
         capacity = valid[0].capacity_cores.get(name, 1.0)
         fit = _fit(_unsaturated(valid, name), capacity, (idle_cores or {}).get(name))
-        if fit is not None and fit.demand_s > 0:
+        if fit is not None and _costs(fit):
             limits.append(((capacity - fit.idle_cores) / fit.demand_s, name, fit))
     return sorted(limits, key=lambda found: found[0])
 
@@ -40,7 +42,7 @@ def tier_limits(
         capacity = sum(valid[0].capacity_cores.get(n, 1.0) for n in names)
         known = None if None in idle else float(sum(filter(None, idle)))
         fit = _fit(_unsaturated(valid, *names), capacity, known)
-        if fit is not None and fit.demand_s > 0:
+        if fit is not None and _costs(fit):
             limits.append(((capacity - fit.idle_cores) / fit.demand_s, tier, fit))
     return sorted(limits, key=lambda found: found[0])
 
@@ -113,6 +115,13 @@ def _fit(points: list[tuple[float, float, float]], capacity: float, idle: float 
     return None
 
 
+def _costs(fit: Demand) -> bool:
+    """Whether an interaction needs any of the CPU: what is less than its own standard error, or than rounding, gives no
+    limit."""
+    error = fit.demand_error_s if np.isfinite(fit.demand_error_s) else 0.0
+    return fit.demand_s > max(ROUNDING_S, error)
+
+
 def _apart(points: list[tuple[float, float, float]]) -> bool:
     return bool(points) and apart(np.array([x for _, x, _ in points]), np.array([level for level, *_ in points]))
 
@@ -135,7 +144,7 @@ def first_to_saturate(valid: list[TrialData], free: list[TrialData]) -> list[str
     error = f"s.e. {1000 * fit.demand_error_s:.2f}, " if np.isfinite(fit.demand_error_s) else ""
     return [
         f"utilization law: {who} needs {1000 * fit.demand_s:.2f} ms of {cpu} per interaction ({error}{fit.loads} "
-        f"loads below {UNSATURATED_PCT:.0f} %) and {fit.idle_cores:.3f} {unit} idle; it would be the first {among} to "
+        f"loads below {UNSATURATED_PCT:.0f} %) and {round(fit.idle_cores, 3) + 0.0:.3f} {unit} idle; it would be the first {among} to "
         f"saturate, at {limit:.1f}/s"
     ]
 

@@ -143,6 +143,13 @@ class Load:
         return self.unmet < UNMET
 
     @property
+    def piling(self) -> float:
+        """Share of the users, or of the arrivals, whose requests pile up in the run. Work never does."""
+        if self.model is LoadModel.WORK:
+            return 0.0
+        return self.lost(0.0) if self.model is LoadModel.OPEN else self.unmet
+
+    @property
     def piled_up(self) -> float:
         """Interactions that were begun and not completed, against those completed in the run: the users whom the
         answers do not account for."""

@@ -334,19 +334,25 @@ def _with_causes(
 
 def _works_ahead(load: Load, named: list[Saturation], context: Context) -> str:
     """Why CPUs that are full need not limit while requests pile up, that is, while answers do not account for the
-    users, or a backlog grows: they are used more than what is completed needs (utilization law), so they work for
-    requests that pile up, perhaps behind something deeper. '' if one of the named is no such CPU."""
-    piling = load.lost(0.0) if load.model is LoadModel.OPEN else load.unmet
-    if load.model is LoadModel.WORK or piling < COUNTS:
+    users, or a backlog grows: they are used more than what is completed needs (utilization law), by low loads and by
+    those beyond the knee at which nothing piles up, where work may be dearer. So they work for requests that pile up,
+    perhaps behind something deeper. '' if one of the named is no such CPU."""
+    if load.piling < COUNTS:
         return ""
     for s in named:
-        used, needed = context.used_pct.get(s.key, 0.0), context.needed_pct.get(s.key, 100.0)
+        used, needed = context.used_pct.get(s.key, 0.0), _completed_needs(s, context)
         if s.resource != "cpu" or used < (1 + SURE_GAIN) * needed:
             return ""
     return (
-        f"{s.name} is used {used:.0f} %, and by its use at low loads what is completed needs {needed:.0f} %: it works "
-        "for requests that pile up, and whether they wait for it or for something behind it is not known"
+        f"{s.name} is used {used:.0f} %, and by its use at loads where none pile up what is completed needs "
+        f"{needed:.0f} %: it works for requests that pile up, and whether they wait for it or for something behind it "
+        "is not known"
     )
+
+
+def _completed_needs(s: Saturation, context: Context) -> float:
+    """Mean use that the plateau's throughput needs, %; 100 if nobody knows."""
+    return max(context.needed_pct.get(s.key, 100.0), context.settled_pct.get(s.key, 0.0))
 
 
 def _spins(load: Load, named: list[Saturation], found: list[Saturation], context: Context) -> str:

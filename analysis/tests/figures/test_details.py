@@ -208,6 +208,16 @@ def test_percentiles_of_interactions_are_numpys_and_small_numbers_are_said():
     assert svg(drawing, ORIGIN)
 
 
+def test_a_trial_with_few_responses_of_each_kind_has_no_percentile_and_no_axis():
+    """A slow system: 30 interactions of 7 kinds in a run. A logarithmic axis of nothing ended the whole report."""
+    done = interactions().groupby("interaction").head(5)
+    drawing = percentiles.percentiles(done, trial())
+    assert drawing.data["value_ms"].isna().all()
+    assert drawing.figure.axes[0].get_xticks().size == 0
+    assert "no kind has that many" in drawing.finding
+    assert svg(drawing, ORIGIN)
+
+
 def test_of_thousands_of_names_those_that_take_most_time_are_drawn():
     """Names that carry numbers: a page of a million rows would be a picture of gigabytes."""
     t = START_S + np.linspace(0, RUN_S, 5000, endpoint=False)

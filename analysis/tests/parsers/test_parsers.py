@@ -112,20 +112,23 @@ def test_t8_neither_iowait_nor_steal_is_busy(tmp_path):
 
 
 def test_what_only_keeps_the_cpus_awake_is_not_busy(tmp_path):
-    """100 ticks of 10 ms, of which it used 60: 0.6 s. More than what was counted as busy leaves nothing."""
+    """100 ticks of 10 ms, of which it used 60: 0.6 s. More than what was counted as busy leaves nothing. Two readings
+    within a tick tell nothing, not infinity."""
     path = tmp_path / "host_stat.csv"
     columns = "t_s,user,nice,system,idle,iowait,irq,softirq,steal,awake_ns"
     rows = [
         (0, 0, 0, 0, 0, 0, 0, 0, 0),
         (15, 59, 15, 10, 0, 0, 0, 1, 600_000_000),
         (15, 159, 15, 10, 0, 0, 0, 1, 1.7e9),
+        (15, 159, 15, 10, 0, 0, 0, 1, 1.701e9),
     ]
     lines = [f"{T0 + i / 10}," + ",".join(f"{v:.0f}" for v in row) for i, row in enumerate(rows)]
     path.write_text("\n".join([columns, *lines]) + "\n")
     frame, _ = host.host_stat(path)
-    assert wide(frame, "utilization_pct") == approx([29, 0])
-    assert wide(frame, "awake_pct") == approx([60, 110])
-    assert wide(frame, "steal_pct") == approx([1, 0])
+    assert wide(frame, "utilization_pct")[:2] == approx([29, 0])
+    assert wide(frame, "awake_pct")[:2] == approx([60, 110])
+    assert wide(frame, "steal_pct")[:2] == approx([1, 0])
+    assert np.isnan(frame.loc[frame["t_s"] > T0 + 0.25, "value"]).all()
 
 
 # ---- errors name file and line -------------------------------------------------------------------------------------

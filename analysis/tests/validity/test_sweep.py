@@ -13,6 +13,7 @@ from closed_network import THINK_S, TIERS, Network, trial
 from ntier_analysis.contracts import Check, Outcome
 from ntier_analysis.store.schema import TABLES
 from ntier_analysis.store.tables import read_table, write_table
+from ntier_analysis.validity.loads import Loads
 from ntier_analysis.validity.sweep import steadiness, steady, sweep_checks, table
 
 NETWORK = Network((0.0004, 0.001, 0.0008, 0.0025), cores=0.2)
@@ -282,6 +283,24 @@ def test_an_import_is_checked_with_what_it_has(honest):
     nominal = trials.assign(users=5 * trials["users"])  # users told at full scale, throughput at a fifth of it
     told_wrong = honest.checks(trials=nominal, samples=samples, nodes=honest.nodes.iloc[:0], interactions=None)
     assert told_wrong["W2"].outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize("users", [10, 50])
+def test_the_users_that_a_short_run_accounts_for_err_as_the_check_says(users):
+    """Ten users with cycles of 8 s in a run of 40 s: by chance X (Z + R) is 9 % more or less than N, and 106 % of the
+    users is no fault (it failed the check, which took measured thinks for an identity in any run)."""
+    rng, run_s, cycle_s, shares = np.random.default_rng(1), 40.0, 8.0, []
+    for _ in range(400):
+        cycles = rng.exponential(cycle_s, (users, 60))
+        ends = cycles.cumsum(axis=1) - 10 * cycle_s
+        done = cycles[(ends >= 0) & (ends < run_s)]
+        row = {"users_real": users, "response_s": 0.5, "think_measured_s": done.mean() - 0.5, "think_time_s": 7.0,
+               "completed_per_s": len(done) / run_s, "run_start_s": 0.0, "run_end_s": run_s}  # fmt: skip
+        trials = pd.DataFrame([row], index=["t"])
+        shares.append(Loads(trials, trials, {}, {}, {}, {}, np.empty(0), np.empty(0)).little("t"))
+    seen, said = np.transpose(shares)
+    assert seen.mean() == pytest.approx(1, abs=0.02)
+    assert seen.std() == pytest.approx(said.mean(), rel=0.15)
 
 
 def test_nothing_at_all_is_undecidable_not_an_error(honest):

@@ -89,15 +89,12 @@ def percentiles(done: pd.DataFrame, trial) -> Drawing:
                     reach[open_end], place[open_end], marker=CARETRIGHTBASE, color=color, markersize=4, linestyle="none"
                 )
         axes.set_yticks(range(len(order)), order)
-        axes.set(xscale="log", xlabel="response time [ms]", ylim=(-0.6, len(order) - 0.4))
+        axes.set(xlabel="response time [ms]", ylim=(-0.6, len(order) - 0.4))
         _counts(axes, frame, order)
-        axes.grid(True, axis="x", which="both", linewidth=0.3)
-        axes.xaxis.set_major_formatter(FuncFormatter(_milliseconds))
-        low, high = axes.get_xlim()
-        labelled = next((digits for most, digits in LABELLED if high < most * low), "")
-        axes.xaxis.set_minor_formatter(
-            FuncFormatter(lambda ms, _: _milliseconds(ms) if f"{ms:e}"[0] in [*labelled] else "")
-        )
+        if frame["value_ms"].notna().any():
+            _log_axis(axes)
+        else:
+            axes.set_xticks([])
         title = in_its_words(f"{trial.trial}: {trial.users:,} users")
         axes.set_title(title if trial.valid else f"{title}, INVALID ({trial.invalid_reasons})", loc="left",
                        color="black" if trial.valid else INVALID_COLOR)  # fmt: skip
@@ -114,6 +111,17 @@ def percentiles(done: pd.DataFrame, trial) -> Drawing:
     if left:
         caption += f" Drawn are the {len(drawn)} interactions that take most time; {left:,} others are left out."
     return Drawing(f"percentiles-{trial.trial}", figure, _finding(whole), caption, whole.assign(trial=trial.trial))
+
+
+def _log_axis(axes) -> None:
+    axes.set_xscale("log")
+    axes.grid(True, axis="x", which="both", linewidth=0.3)
+    axes.xaxis.set_major_formatter(FuncFormatter(_milliseconds))
+    low, high = axes.get_xlim()
+    labelled = next((digits for most, digits in LABELLED if high < most * low), "")
+    axes.xaxis.set_minor_formatter(
+        FuncFormatter(lambda ms, _: _milliseconds(ms) if f"{ms:e}"[0] in [*labelled] else "")
+    )
 
 
 def _heaviest(done: pd.DataFrame, frame: pd.DataFrame) -> tuple[set[str], int]:

@@ -104,7 +104,8 @@ def host_stat(path: Path) -> tuple[pd.DataFrame, int]:
     columns = _stat_columns(step)
     if AWAKE in raw:
         used, n = deltas(raw[AWAKE].to_numpy(), at)
-        awake_pct = 100 * used / 1e9 * TICKS_PER_S / sum(step.values())
+        ticks = sum(step.values())
+        awake_pct = 100 * used / 1e9 * TICKS_PER_S / np.where(ticks > 0, ticks, np.nan)  # two readings within a tick
         busy = ("cpu", "", "utilization_pct", "pct")
         columns |= {busy: np.maximum(columns[busy] - awake_pct, 0), ("cpu", "", "awake_pct", "pct"): awake_pct}
         backwards += n

@@ -49,16 +49,20 @@ class Loads:
         return bool(np.isfinite(self.valid["think_measured_s"]).all())
 
     def little(self, trial: str) -> tuple[float, float]:
-        """X (Z + R) / N and its standard error: none with measured think times, else that of as many exponential thinks
-        as there were interactions. Users who were not answered by the end of the run make it smaller."""
+        """X (Z + R) / N and its standard error. Users who were not answered by the end of the run make it smaller.
+
+        What completes in the run counts whole, and what had not ended not at all. So the share errs by the ages of the
+        users' cycles at both ends of the run (as a renewal process has them: standard deviation Z + R each), and, where
+        think times were not measured, by as many exponential thinks as there were interactions."""
         row = self.valid.loc[trial]
         measured = np.isfinite(row["think_measured_s"])
         think_s = float(row["think_measured_s"] if measured else row["think_time_s"])  # an absurd one makes infinity
         rate = float(row["completed_per_s"])
-        share = rate * (think_s + float(row["response_s"])) / row["users_real"]
-        thinks = rate * (row["run_end_s"] - row["run_start_s"])
-        error = 0.0 if measured else rate * think_s / row["users_real"] / np.sqrt(max(thinks, 1.0))
-        return share, error
+        cycle_s, run_s = think_s + float(row["response_s"]), row["run_end_s"] - row["run_start_s"]
+        share = rate * cycle_s / row["users_real"]
+        ends = np.sqrt(2 / row["users_real"]) * cycle_s / run_s
+        drawn = 0.0 if measured else rate * think_s / row["users_real"] / np.sqrt(max(rate * run_s, 1.0))
+        return share, float(np.hypot(ends, drawn))
 
 
 def loads_of(

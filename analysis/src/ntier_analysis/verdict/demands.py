@@ -142,10 +142,11 @@ def first_to_saturate(valid: list[TrialData], free: list[TrialData]) -> list[str
     unknown = [n for n in servers if (of[n] not in named if of[n] in shared else not _apart(_unsaturated(valid, n)))]
     among = f"of all CPUs but {', '.join(unknown)} (no two such loads a tenth apart)" if unknown else "of all CPUs"
     error = f"s.e. {1000 * fit.demand_error_s:.2f}, " if np.isfinite(fit.demand_error_s) else ""
+    idle = round(fit.idle_cores, 3) + 0.0  # no -0.000
     return [
         f"utilization law: {who} needs {1000 * fit.demand_s:.2f} ms of {cpu} per interaction ({error}{fit.loads} "
-        f"loads below {UNSATURATED_PCT:.0f} %) and {round(fit.idle_cores, 3) + 0.0:.3f} {unit} idle; it would be the first {among} to "
-        f"saturate, at {limit:.1f}/s"
+        f"loads below {UNSATURATED_PCT:.0f} %) and {idle:.3f} {unit} idle; it would be the first {among} to saturate, "
+        f"at {limit:.1f}/s"
     ]
 
 

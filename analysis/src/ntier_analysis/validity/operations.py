@@ -133,7 +133,7 @@ def compiled(trial: RawTrial) -> Finding:
     if not by_node:
         return undecidable("not collected: no node reports the time of its compiler")
     share, error, name, n = max(by_node)
-    return sampled(share, JIT_PCT, error, "pct", f"{name} compiled for {share:.2f} % of its CPU capacity", n)
+    return sampled(share, JIT_PCT, error, "pct", f"{name} compiled for {share:.2f} % of its CPU capacity at most", n)
 
 
 @check("S3.cache", "Drift over the run of the pages that databases read into their caches", "not_warm", required=False)

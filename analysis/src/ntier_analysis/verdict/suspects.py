@@ -209,15 +209,20 @@ def _pause_ms(view: View | None, node: str, item: str) -> float:
 
 
 def compilation(pair: Pair) -> list[Suspect]:
+    """The JVM tells for how long its compiler was at work, not how much CPU that had: at most all of the time."""
     found = []
     for (node, item), shares in pair.run.of("jvm", "jit_pct").items():
         cores = pair.run.cores(node)
         cores = cores if np.isfinite(cores) and cores > 0 else 1.0
-        share, low = float(shares.mean()) / cores, pair.before("jvm", "jit_pct", node, item) / cores
+        time_pct = float(shares.mean())
+        share, low = time_pct / cores, pair.before("jvm", "jit_pct", node, item) / cores
         text = (
-            f"{node} spends {share:.0f} % of its CPU on compiling its program{_low(low, '{:.0f} %')}: it was not warm"
+            f"{node} compiles its program in {time_pct:.1f} % of the run, with up to {min(share, 100.0):.0f} % of its "
+            f"CPU{_low(min(low, 100.0), 'up to {:.0f} %')}: it may not have been warm"
         )
-        found += pair.suspect(node, "compilation", "jit_pct", share, JIT_PCT, low, share / 100, text, with_load=False)
+        found += pair.suspect(
+            node, "compilation", "jit_pct", share, JIT_PCT, low, time_pct / 100, text, with_load=False
+        )
     return found
 
 

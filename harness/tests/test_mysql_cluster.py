@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from ntier_harness import ledger, node_state, sweep
 from ntier_harness.cli import main
-from ntier_harness.deploy import of_tiers, services
+from ntier_harness.connections import services
+from ntier_harness.deploy import of_tiers
 from ntier_harness.drivers.of_system import of_data
 from ntier_harness.errors import RequestError
 from ntier_harness.plan import order

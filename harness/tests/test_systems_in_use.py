@@ -12,7 +12,8 @@ import pytest
 from ntier_analysis.contracts.nodes import Node
 from ntier_harness import tables
 from ntier_harness.cli import main
-from ntier_harness.deploy import installs, of_tiers, services
+from ntier_harness.connections import services
+from ntier_harness.deploy import installs, of_tiers
 from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.installed import hash_of
 from ntier_harness.ledger import Attempt, attempts, check_same_experiment

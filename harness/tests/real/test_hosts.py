@@ -100,6 +100,11 @@ def everywhere(command: str) -> list[str]:
 
 
 REQUEST = ("--topo", "1/1/1/1P", "--data", "tiny")
+WALL = (
+    "table inet wall { chain input { type filter hook input priority 0; "
+    f"ip saddr {NETWORK}.3 tcp dport 5432 drop; }} }}"
+)
+"""The owner's packet filter on the fourth machine, which drops what the third one asks of a database."""
 
 
 @pytest.mark.parametrize(
@@ -112,6 +117,7 @@ REQUEST = ("--topo", "1/1/1/1P", "--data", "tiny")
         ("changed host key", "its host key is not the one in"),
         ("user", "does not let stranger in with"),
         ("service", "something listens on port 80, not started by this project"),
+        ("wall", f"middleware1 (root@{NETWORK}.3) does not reach db1, {NETWORK}.4:5432: timed out"),
     ],
 )
 def test_a_wrong_inventory_touches_nothing(machines: Machines, tmp_path: Path, wrong: str, says: str) -> None:
@@ -128,6 +134,7 @@ def test_a_wrong_inventory_touches_nothing(machines: Machines, tmp_path: Path, w
         "changed host key": {"known_hosts": str(tmp_path / "changed")},
         "user": {"user": "stranger"},
         "service": {},
+        "wall": {},
     }
     file = machines.write(**changes[wrong])
     if wrong == "service":
@@ -136,10 +143,13 @@ def test_a_wrong_inventory_touches_nothing(machines: Machines, tmp_path: Path, w
             "systemd-run --quiet --unit foreign python3 -m http.server 80"
             " && timeout 30 sh -c 'until ss -Htln sport = :80 | grep -q .; do sleep 0.2; done'",
         )
+    if wrong == "wall":
+        on_node(NAMES[3], f"printf '{WALL}' | nft --file -")
     try:
         done = machines.ntier("up", "--hosts", str(file), *REQUEST)
     finally:
         on_node(NAMES[0], "systemctl stop foreign 2>/dev/null")
+        on_node(NAMES[3], "nft delete table inet wall 2>/dev/null")
     assert done.returncode == 2, done.stderr
     lines = done.stderr.splitlines()  # one for each machine that is unfit
     assert lines

@@ -26,6 +26,7 @@ from ntier_harness.ssh import Nodes, check_place
 from ntier_harness.targets.free import Free
 from ntier_harness.targets.heartbeats import Heartbeats
 from ntier_harness.targets.inventory import Host, Inventory, assign, read_inventory, wanted_nodes
+from ntier_harness.targets.mutual import cut_off
 from ntier_harness.targets.survey import OWNER_FILE, Expected, Serving, Strangers, Survey, mistaken, survey
 from ntier_harness.targets.terraform import Terraform, common_variables
 
@@ -147,7 +148,8 @@ class Hosts(Free):
         hosts = assign(inventory, spec)
         deploys = spec.system.definition.deploys
         surveys = self._survey(spec, hosts)
-        if wrong := mistaken(hosts, surveys):
+        ours = [name for name, survey in surveys.items() if survey.owner] if deploys else []
+        if wrong := mistaken(hosts, surveys) or cut_off(self.runner, self.paths, spec, hosts, ours):
             raise RequestError(*wrong)
         if deploys:  # before anything is given up, since it may fail
             self._make_parts(spec, inventory)

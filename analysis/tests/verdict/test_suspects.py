@@ -74,7 +74,7 @@ def test_a_healthy_system_has_no_suspects_at_any_load():
         ({"app1__jvm__gc_pct": 34.0, "app1__jvm__gc_per_s": 10.0}, "garbage collection",
          "app1 spends 34 % of the run in garbage collection (0 % at the lowest load)"),
         ({"app1__jvm__gc_pct": 4.0, "app1__jvm__gc_per_s": 0.1}, "garbage collection pause", "stops app1 for 400 ms"),
-        ({"app1__jvm__jit_pct": 80.0}, "compilation", "app1 compiles its program in 80.0 % of the run, with up to 10 % of its CPU"),
+        ({"app1__jvm__jit_pct": 80.0}, "compilation", "in 80.0 % of the run, with up to 10 % of its CPU"),
         ({"db1__lock__innodb_row_lock_time_per_s": 9000.0}, "lock waits", "9.0 statements wait for row locks on db1"),
         ({"db1__lock__lock_waiting": 6.0}, "lock waits", "6.0 statements wait for locks on db1"),
         ({"db1__queue__threads_running": np.arange(SECONDS) % 2 * 20.0 + 1.0}, "statements that wait",

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from ntier_analysis.contracts.nodes import Node
 from ntier_harness.commands.begin import make_lab
 from ntier_harness.lab import Lab
+from ntier_harness.sampler import CGROUP, is_v2
+from ntier_harness.targets.local import BESIDE_QUOTA
 
 from .conftest import DEADLINE_S, NTIER
 
@@ -49,8 +52,10 @@ connection.sendall(bytes(6 << 20)); connection.close()
 SLEEPERS = """
 import os, subprocess
 quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-for mark in ({"NTIER_COLLECTOR": "/run/ntier"}, {}):
-    print(subprocess.Popen(["sleep", "60"], env={**os.environ, **mark}, start_new_session=True, **quiet).pid)
+sadc, sleep = ["/usr/libexec/sysstat/sadc", "1", "/tmp/sleeper.sa"], ["sleep", "60"]
+mark = {"NTIER_COLLECTOR": "/run/ntier"}
+for program, more in ((sleep, mark), (sleep, {}), (sadc, mark)):
+    print(subprocess.Popen(program, env={**os.environ, **more}, start_new_session=True, **quiet).pid)
 """
 LISTEN = """
 import socket, time
@@ -120,11 +125,14 @@ def test_its_network(lab, db, direction):
 
 
 def test_its_collectors_come_before_its_servers(lab, db):
-    """Whatever `ntier-node start` started has the mark; the other one stands for a server."""
+    """Whatever `ntier-node start` started has the mark; the second one stands for a server. sysstat's own collector
+    does not wait for the node's quota."""
     numbers = python(lab, db, SLEEPERS).split()
     lab.target.set_limits([db])
-    nice = lab.nodes.call(db, f"ps -o ni= -p {','.join(numbers)} && kill {' '.join(numbers)}").out.split()
-    assert nice == ["-20", "0"]
+    beside = Path(CGROUP, "" if is_v2() else "cpu", BESIDE_QUOTA, "cgroup.procs").read_text().split()
+    assert [Path(f"/proc/{n}/comm").read_text().strip() for n in beside] == ["sadc"]
+    asked = f"ps -o ni= -p {','.join(numbers)}; kill {' '.join(numbers)}; rm -f /tmp/sleeper.sa"
+    assert lab.nodes.call(db, asked).out.split() == ["-20", "0", "-20"]
 
 
 def test_limits_are_lifted_afterwards(lab, db):

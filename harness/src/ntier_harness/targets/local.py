@@ -17,7 +17,7 @@ from ntier_harness import awake, durable, machine, scale
 from ntier_harness.errors import RequestError, Unanswered, WorkError
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Done, Runner
-from ntier_harness.sampler import find_group, first_process, is_v2, processes_of
+from ntier_harness.sampler import CGROUP, find_group, first_process, is_v2, processes_of
 from ntier_harness.screen import size
 from ntier_harness.spec import CLIENT, Spec
 from ntier_harness.ssh import Nodes, check_place
@@ -35,6 +35,8 @@ SADC = machine.sadc()
 PERIODS_MS = range(10, 101)  # short ones first: with 100 ms a throttled node stalls for up to 90 ms at a time
 NO_DISK_LIMIT = "1TiB"  # per second; Incus 6.0 takes a limit away from its record, but not from the control group
 COLLECTOR = b"NTIER_COLLECTOR="  # in the environment of what `ntier-node start` started, and of what that started
+BESIDE_QUOTA = "ntier_sysstat"  # control group
+SADC_NAME = "sadc"
 COLLECTOR_NICE = -20  # servers have 0; with -10 sysstat of a full node lost readings in 3 of 6 trials
 CLIENT_BYTES, USER_BYTES = 0.4e9, 200_000  # resident, as measured
 ROUNDING = 0.015  # how far 1 ms per period may be from a share of less than a tenth of a core
@@ -257,15 +259,24 @@ class Local(Free):
     def _favour_collectors(self, node: Node) -> None:
         """A full node serves its collectors first: sysstat of a node of PostgreSQL with 0.2 cores missed 2 to 4 of 40
         readings, which makes a trial invalid. From here, since root of an unprivileged container may not raise a
-        priority; what a collector starts inherits it."""
+        priority; what a collector starts inherits it. sysstat's own collector is beside the quota, too."""
         with _there(node):
             processes = processes_of(find_group("memory", self.container(node)))
         for process in processes:
             try:
                 if COLLECTOR in Path(f"/proc/{process}/environ").read_bytes():
                     os.setpriority(os.PRIO_PROCESS, process, COLLECTOR_NICE)
+                    if Path(f"/proc/{process}/comm").read_text().strip() == SADC_NAME:
+                        self._put_beside_quota(process)
             except OSError:  # it has ended
                 continue
+
+    def _put_beside_quota(self, process: int) -> None:
+        """A reading of sysstat waits for some 60 answers of lxcfs, and each time a full node has used up its quota
+        meanwhile, so that it waited for the next period, too (docs/decisions/collecting.md). Raises OSError."""
+        group = Path(CGROUP, "" if is_v2() else "cpu", BESIDE_QUOTA)
+        group.mkdir(exist_ok=True)
+        (group / "cgroup.procs").write_text(str(process))
 
     def _allow(self, node: Node, quota_us: int | None, period_us: int) -> None:
         """Written to the control group itself, as it is read (`quota`): Incus takes a second for each node, one after

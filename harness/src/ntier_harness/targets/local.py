@@ -273,10 +273,12 @@ class Local(Free):
 
     def _put_beside_quota(self, process: int) -> None:
         """A reading of sysstat waits for some 60 answers of lxcfs, and each time a full node has used up its quota
-        meanwhile, so that it waited for the next period, too (docs/decisions/collecting.md). Raises OSError."""
-        group = Path(CGROUP, "" if is_v2() else "cpu", BESIDE_QUOTA)
-        group.mkdir(exist_ok=True)
-        (group / "cgroup.procs").write_text(str(process))
+        meanwhile, so that it waited for the next period, too (docs/decisions/collecting.md). What it uses counts as
+        none of the node's. Raises OSError."""
+        for controller in ("",) if is_v2() else ("cpu", "cpuacct"):
+            group = Path(CGROUP, controller, BESIDE_QUOTA)
+            group.mkdir(exist_ok=True)
+            (group / "cgroup.procs").write_text(str(process))
 
     def _allow(self, node: Node, quota_us: int | None, period_us: int) -> None:
         """Written to the control group itself, as it is read (`quota`): Incus takes a second for each node, one after

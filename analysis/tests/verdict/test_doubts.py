@@ -158,6 +158,19 @@ def test_one_load_that_names_a_resource_does_not_outvote_one_that_sees_it_take_t
     assert together(elsewhere, UNSURE).verdict == "single"
 
 
+def test_a_low_load_that_stands_still_in_turns_speaks_against_the_only_load_that_names_one_alone():
+    """Turns of 20 s: a run of 40 s may show one of them only."""
+    alone = Verdict("single", "stable", PAIR[:1])
+    low, high, higher = (load(users, 10.0, 1.0) for users in (30, 130, 150))
+    result = SweepVerdict("s", "1/1/1/1M", "unknown", trials=[(low, SURE), (high, alone)])
+    combine(result, [alone])
+    assert result.verdict == "unknown"
+    assert "take turns" in result.evidence[-1]
+    result = SweepVerdict("s", "1/1/1/1M", "unknown", trials=[(low, SURE), (high, alone), (higher, alone)])
+    combine(result, [alone, alone])
+    assert result.verdict == "single", "two loads beyond the knee agree"
+
+
 def test_a_trial_that_is_not_sure_names_what_may_take_turns():
     """The application reads saturated in 86 % of the run and is used 94 %, the database in most of the rest: more of
     the database can bring 6 % at most."""

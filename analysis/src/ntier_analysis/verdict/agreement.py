@@ -40,6 +40,9 @@ def combine(result: SweepVerdict, verdicts: list[Verdict], settled: list[Verdict
     if name == "unknown" or dissent or lonely or 2 * len(said) < len(verdicts):
         result.evidence.append(_disagreement(voted, verdicts))
         return
+    if len(said) == 1 and same < 2 and (turns := _turns_elsewhere(keys, result)):
+        result.evidence.append(turns)
+        return
     if name == "multi" and settled is not None and (name, keys) not in [(v.verdict, _named(v)) for v in settled]:
         result.evidence.append(
             f"{' and '.join(' '.join(k) for k in keys)} are full, but the answers do not account for the users "
@@ -83,6 +86,19 @@ def _with_turns(verdicts: list[Verdict]) -> tuple[list[Verdict], str]:
 def _may_take_turns(keys: tuple[tuple[str, str], ...], verdicts: list[Verdict]) -> bool:
     """Whether a load could not tell if what is named limits alone, or takes turns with another."""
     return any(set(keys) < {(b.tier, b.resource) for b in v.perhaps} for v in verdicts)
+
+
+def _turns_elsewhere(keys: tuple[Group, ...], result: SweepVerdict) -> str:
+    """What speaks against the only load that names a resource alone: another one, be it a low one that stands still at
+    times, saw that take turns with a second. '' if none did."""
+    for load, v in result.trials:
+        if load.valid and v.kind == "alternating" and set(keys) < set(_named(v)):
+            names = " and ".join(" ".join(key) for key in _named(v))
+            return (
+                f"only one load beyond the knee names {' and '.join(' '.join(key) for key in keys)} alone, and at "
+                f"{load.named} {names} take turns: turns that are longer than a run show as one of them"
+            )
+    return ""
 
 
 def stops_elsewhere(result: SweepVerdict) -> None:

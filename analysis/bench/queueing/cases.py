@@ -48,6 +48,8 @@ class View:
 OWN = View(cpu_s=0.1, slow_s=1.0, noise_pct=0.5, gap_s=0.0, queues=True, cores=True, interactions=True)
 """As this project's own collectors see a trial (docs/measurements.md): control groups ten times a second, disks with
 their queue and pools once a second, each interaction. What they lose invalidates a trial, so no gap is left."""
+OWN_LOADS = (0.4, 0.6, 1.4, 1.7, 2.0)
+"""In knees: two below the knee and three above it, as this project asks for."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
     python analysis/bench/queueing/make.py FOLDER tuning|selection|scoring FIRST LAST [OWN]
 
 Resumable: a case that is in FOLDER/queueing.<set>.jsonl is not made again. Borderline cases are kept and marked. OWN is
-a second folder, of the same runs as this project's own collectors would have measured them."""
+a second folder, of the same systems as this project measures them by itself."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ from ntier_analysis.importing.folder import prepared
 from ntier_analysis.store.tables import write_table
 
 from queueing import observe
-from queueing.cases import OWN, SEEDS, Case, draw, sweep_runs
+from queueing.cases import OWN, OWN_LOADS, SEEDS, Case, draw, sweep_runs
 from queueing.model import Run
 from queueing.relief import Label, label
 
 
 def make(folders: list[Path], seeds: str, case: Case) -> None:
-    """Labels and stores one case, in the second folder as own collectors see it."""
-    truth, runs = label(case), sweep_runs(case)
-    for folder, seen in zip(folders, (case, replace(case, view=OWN)), strict=False):
-        folder.mkdir(parents=True, exist_ok=True)
-        store(folder, seen, runs)
-        write(folder, seeds, described(seen, truth))
+    """Labels and stores one case, in the second folder as this project measures its system."""
+    for folder, seen in zip(folders, (case, replace(case, view=OWN, loads=OWN_LOADS)), strict=False):
+        store(folder, seen, sweep_runs(seen))
+        write(folder, seeds, described(seen, label(seen)))
 
 
 def store(folder: Path, case: Case, runs: list[Run], first: int = 0) -> None:
     """What a user would import of these trials; `first`: number of the first."""
+    folder.mkdir(parents=True, exist_ok=True)
     trials, samples, interactions = observe.frames(case, runs, first)
     for name, frame in prepared(trials, samples, interactions)[case.name].items():
         write_table(folder / "store", name, case.name, frame)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import socket
 
 import pytest
+from ntier_harness.errors import RequestError
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Runner
 from ntier_harness.ssh import Access
@@ -49,3 +50,12 @@ def test_where_the_load_enters_clients_are_asked_too(lab):
     hosts["web1"] = Host(NOWHERE, Access("127.0.0.9", "-"))
     (said,) = cut_off(Runner(), paths, request, hosts, [])
     assert said.startswith(f"hosts: client1 ({hosts['client1'].access.destination}) does not reach web1, ")
+
+
+def test_a_machine_that_cannot_look_is_no_machine_that_reaches_all(lab, tmp_path):
+    paths, request, hosts = lab
+    program = tmp_path / "bin/python3"
+    program.write_text("#!/bin/sh\necho 'no module named socket' >&2\nexit 1\n")
+    program.chmod(0o755)
+    with pytest.raises(RequestError, match=r"could not look which of the others it reaches: .*no module named socket"):
+        cut_off(Runner(), paths, request, hosts, [])

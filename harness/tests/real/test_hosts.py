@@ -102,7 +102,7 @@ def everywhere(command: str) -> list[str]:
 REQUEST = ("--topo", "1/1/1/1P", "--data", "tiny")
 WALL = (
     "table inet wall { chain input { type filter hook input priority 0; "
-    f"ip saddr {NETWORK}.3 tcp dport 5432 drop; }} }}"
+    f"ip saddr {NETWORK}.3 tcp dport 5432 drop; }}; }}"
 )
 """The owner's packet filter on the fourth machine, which drops what the third one asks of a database."""
 

@@ -26,8 +26,10 @@ def look(place):
         return f"cut={{place}} {{error.strerror or error}}"
 for line in filter(None, ThreadPoolExecutor(32).map(look, sys.argv[1:])):
     print(line)
+print("looked")
 """
-"""Python for the machine: of the addresses and ports it is given, those that it does not reach, and why."""
+"""Python for the machine: of the addresses and ports it is given, those that it does not reach, and why; then that it
+is done."""
 
 
 def cut_off(runner: Runner, paths: Paths, spec: Spec, hosts: dict[str, Host], known: Collection[str]) -> list[str]:
@@ -39,15 +41,19 @@ def cut_off(runner: Runner, paths: Paths, spec: Spec, hosts: dict[str, Host], kn
         access = hosts[asker].access
         command = access.as_root(shlex.join(["python3", "-c", LOOK, *places[asker]]))
         argv = ["ssh", *ALONE, *options(access, paths), access.destination, command]
+        place = f"hosts: {asker} ({access.destination})"
         try:
-            said = runner.run(argv, check=False, timeout=4 * CONNECT_S).out
+            done = runner.run(argv, check=False, timeout=4 * CONNECT_S)
         except WorkError:
-            raise RequestError(f"hosts: {asker} ({access.destination}): no answer within {4 * CONNECT_S} s") from None
-        cut = dict(line.removeprefix("cut=").split(" ", 1) for line in said.splitlines() if line.startswith("cut="))
+            raise RequestError(f"{place}: no answer within {4 * CONNECT_S} s") from None
+        if "looked" not in done.out.splitlines():
+            raise RequestError(f"{place}: could not look which of the others it reaches: {done.problem}")
+        said = [line for line in done.out.splitlines() if line.startswith("cut=")]
+        cut = dict(line.removeprefix("cut=").split(" ", 1) for line in said)
         return [
-            f"hosts: {asker} ({access.destination}) does not reach {places[asker][place]}, {place}: {why}; open the "
-            "firewalls between the two, or give an address by which they reach each other"
-            for place, why in cut.items()
+            f"{place} does not reach {places[asker][peer]}, {peer}: {why}; open the firewalls between the two, or give "
+            "an address by which they reach each other"
+            for peer, why in cut.items()
         ]
 
     return [line for lines in runner.parallel(ask, places) for line in lines]

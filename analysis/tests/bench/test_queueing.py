@@ -138,4 +138,4 @@ def test_a_case_is_the_same_each_time_and_is_read_and_judged(tmp_path: Path):
         (judged,) = family.sharp + family.borderline
         assert judged.line["name"] == first.name
         assert not family.failed
-        assert len(judged.verdict.trials) == len(first.users)
+        assert len(judged.verdict.trials) == len(judged.line["users"])

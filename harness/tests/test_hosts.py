@@ -282,6 +282,7 @@ def test_no_machine_is_given_up_for_what_cannot_be_made(spec, tmp_path, monkeypa
         monkeypatch.setattr(target, name, does)
     monkeypatch.setattr(hosts, "check_place", lambda _: None)  # a test's folder is long
     monkeypatch.setattr(hosts, "mistaken", lambda *_: [])
+    monkeypatch.setattr(hosts, "cut_off", lambda *_: [])  # nor is there a machine to ask
     with pytest.raises(WorkError, match="no repository"):
         target.up(spec(target="hosts"), tmp_path / "log")
 

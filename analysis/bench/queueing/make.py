@@ -23,16 +23,15 @@ from queueing.model import Run
 from queueing.relief import Label, label
 
 
-def make(folders: list[Path], seeds: str, case: Case) -> None:
-    """Labels and stores one case, in the second folder as this project measures its system."""
-    for folder, seen in zip(folders, (case, replace(case, view=OWN, loads=OWN_LOADS)), strict=False):
-        store(folder, seen, sweep_runs(seen))
-        write(folder, seeds, described(seen, label(seen)))
+def make(folder: Path, case: Case) -> dict:
+    """Labels and stores one case; returns its line of the list."""
+    truth = label(case)
+    store(folder, case, sweep_runs(case))
+    return described(case, truth)
 
 
 def store(folder: Path, case: Case, runs: list[Run], first: int = 0) -> None:
     """What a user would import of these trials; `first`: number of the first."""
-    folder.mkdir(parents=True, exist_ok=True)
     trials, samples, interactions = observe.frames(case, runs, first)
     for name, frame in prepared(trials, samples, interactions)[case.name].items():
         write_table(folder / "store", name, case.name, frame)
@@ -60,16 +59,25 @@ def write(folder: Path, seeds: str, line: dict) -> None:
         out.write(json.dumps(line) + "\n")
 
 
+def fill(folder: Path, seeds: str, numbers: range, *, own: bool) -> None:
+    """The cases that are not there yet; `own`: as this project measures their systems."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = list_path(folder, seeds)
+    done = {json.loads(line)["name"] for line in path.read_text().splitlines()} if path.exists() else set()
+    for number in numbers:
+        if f"queueing.{seeds}.{number:04d}" not in done:
+            case = draw(seeds, number)
+            write(folder, seeds, make(folder, replace(case, view=OWN, loads=OWN_LOADS) if own else case))
+
+
 def main() -> None:
     if len(sys.argv) not in (5, 6) or sys.argv[2] not in SEEDS:
         sys.exit(f"usage: make.py FOLDER {'|'.join(SEEDS)} FIRST LAST [OWN]")
-    seeds, first, last = sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    folders = [Path(text) for text in (sys.argv[1], *sys.argv[5:])]
-    path = list_path(folders[-1], seeds)
-    done = {json.loads(line)["name"] for line in path.read_text().splitlines()} if path.exists() else set()
-    for number in range(first, last):
-        if f"queueing.{seeds}.{number:04d}" not in done:
-            make(folders, seeds, draw(seeds, number))
+    folder, seeds, first, last, *others = sys.argv[1:]
+    numbers = range(int(first), int(last))
+    fill(Path(folder), seeds, numbers, own=False)
+    for other in others:
+        fill(Path(other), seeds, numbers, own=True)
 
 
 if __name__ == "__main__":

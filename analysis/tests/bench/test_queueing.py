@@ -131,9 +131,10 @@ def test_a_part_without_a_collector_is_hidden_and_two_equal_ones_are_simultaneou
 def test_a_case_is_the_same_each_time_and_is_read_and_judged(tmp_path: Path):
     first, again = draw("tuning", 2), draw("tuning", 2)
     assert first == again != draw("selection", 2)
-    folders = [tmp_path / "as drawn", tmp_path / "by own collectors"]
-    make.make(folders, "tuning", first)
-    for folder in folders:
+    for own in (False, True):
+        folder = tmp_path / f"own {own}"
+        for _ in "ab":  # the second time all is there
+            make.fill(folder, "tuning", range(2, 3), own=own)
         family = judge_family("queueing", folder, "tuning")
         (judged,) = family.sharp + family.borderline
         assert judged.line["name"] == first.name

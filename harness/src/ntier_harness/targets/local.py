@@ -36,7 +36,6 @@ PERIODS_MS = range(10, 101)  # short ones first: with 100 ms a throttled node st
 NO_DISK_LIMIT = "1TiB"  # per second; Incus 6.0 takes a limit away from its record, but not from the control group
 COLLECTOR = b"NTIER_COLLECTOR="  # in the environment of what `ntier-node start` started, and of what that started
 BESIDE_QUOTA = "ntier_sysstat"  # control group
-SADC_NAME = "sadc"
 COLLECTOR_NICE = -20  # servers have 0; with -10 sysstat of a full node lost readings in 3 of 6 trials
 CLIENT_BYTES, USER_BYTES = 0.4e9, 200_000  # resident, as measured
 ROUNDING = 0.015  # how far 1 ms per period may be from a share of less than a tenth of a core
@@ -266,7 +265,7 @@ class Local(Free):
             try:
                 if COLLECTOR in Path(f"/proc/{process}/environ").read_bytes():
                     os.setpriority(os.PRIO_PROCESS, process, COLLECTOR_NICE)
-                    if Path(f"/proc/{process}/comm").read_text().strip() == SADC_NAME:
+                    if Path(f"/proc/{process}/comm").read_text().strip() == Path(SADC).name:
                         self._put_beside_quota(process)
             except OSError:  # it has ended
                 continue

@@ -39,7 +39,7 @@ from ntier_analysis.verdict.load import COUNTS
 from scores import Judged, judged, share_text, wrong
 
 from queueing.advised import REPEATS, Asked, asked
-from queueing.cases import RAMP_S, SEEDS, SHIFT_S, Case, draw, sweep_runs
+from queueing.cases import OWN_LOADS, RAMP_S, SEEDS, SHIFT_S, Case, as_own, draw, sweep_runs
 from queueing.make import described, list_path, store, write
 from queueing.model import Key, Run
 from queueing.observe import trial_name
@@ -160,6 +160,8 @@ def unclear(line: dict) -> bool:
 def again(folder: Path, line: dict, seeds: str, group: str, said: Judged) -> list[dict]:
     """The rounds of one case, stored in `folder`; `said`: of its first verdict."""
     case = draw(seeds, int(line["name"].rsplit(".", 1)[1]))
+    if tuple(line["loads"]) == OWN_LOADS:
+        case = as_own(case)
     runs = sweep_runs(case)
     sweep, truth, rounds = Sweep(case, runs, len(runs)), line, []
     for number in range(1, ROUNDS + 1):

@@ -108,6 +108,11 @@ def draw(seeds: str, number: int) -> Case:
     )
 
 
+def as_own(case: Case) -> Case:
+    """The same system as this project measures it by itself."""
+    return replace(case, view=OWN, loads=OWN_LOADS)
+
+
 def _plan(rng: np.random.Generator) -> Plan:
     tiers = TIER_NAMES[int(rng.choice(len(TIER_NAMES), p=[0.28, 0.2, 0.12, 0.12, 0.12, 0.08, 0.08]))]
     nodes = dict.fromkeys(tiers, 1) | {tiers[-1]: int(rng.choice([1, 1, 2, 3]))}

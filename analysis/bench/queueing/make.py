@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -18,7 +17,7 @@ from ntier_analysis.importing.folder import prepared
 from ntier_analysis.store.tables import write_table
 
 from queueing import observe
-from queueing.cases import OWN, OWN_LOADS, SEEDS, Case, draw, sweep_runs
+from queueing.cases import SEEDS, Case, as_own, draw, sweep_runs
 from queueing.model import Run
 from queueing.relief import Label, label
 
@@ -67,7 +66,7 @@ def fill(folder: Path, seeds: str, numbers: range, *, own: bool) -> None:
     for number in numbers:
         if f"queueing.{seeds}.{number:04d}" not in done:
             case = draw(seeds, number)
-            write(folder, seeds, make(folder, replace(case, view=OWN, loads=OWN_LOADS) if own else case))
+            write(folder, seeds, make(folder, as_own(case) if own else case))
 
 
 def main() -> None:

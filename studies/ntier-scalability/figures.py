@@ -4,10 +4,11 @@ pictures are drawn from that alone."""
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import ntier_analysis as na
 import pandas as pd
@@ -139,31 +140,32 @@ def _course() -> Drawing:
     return course(samples, trial, [("db1", "db")])
 
 
-_KEYS = {
-    "the paper": "the tier whose CPU limits; mw: middleware",
-    "here": "bold: maximum throughput, in anchors (* at scale 0.1)",
-}
-Limits = Callable[[str, int, int], tuple[str, str]]
-"""Letters, application servers, databases -> what limits and a second line; both empty: not measured."""
+_KEYS = ("the tier whose CPU limits; mw: middleware", "bold: maximum throughput, in anchors (* at scale 0.1)")
+Limits = Callable[[int, int], tuple[str, str]]
+"""Application servers, databases -> what limits and a second line; both empty: not measured."""
 
 
-def draw_maps(
-    series: Iterable[tuple[str, str]], rows: tuple[int, ...], columns: tuple[int, ...], paper: Limits, here: Limits
-) -> None:
-    """maps.png: the paper's maps on the left, ours on the right, one row for each of `series` (title, letters)."""
-    series = list(series)
+class Pair(NamedTuple):
+    """Our map and the paper's, each with its title."""
+
+    here: tuple[str, Limits]
+    paper: tuple[str, Limits]
+
+
+def draw_maps(pairs: Sequence[Pair], rows: tuple[int, ...], columns: tuple[int, ...]) -> None:
+    """maps.png: the paper's maps on the left, ours on the right, a row for each pair."""
     grid = Grid([(x, y) for x in columns for y in rows])
     with styled():
-        figure = Figure(figsize=(PAGE_IN, 1.75 * len(series)))
-        panels = figure.subplots(len(series), 2, squeeze=False, sharex=True)
-        for (title, letters), pair in zip(series, panels, strict=True):
-            for axes, limits, whose in zip(pair, (paper, here), ("the paper", "here"), strict=True):
+        figure = Figure(figsize=(PAGE_IN, 1.75 * len(pairs)))
+        panels = figure.subplots(len(pairs), 2, squeeze=False, sharex=True)
+        for pair, both in zip(pairs, panels, strict=True):
+            for axes, (title, limits), key in zip(both, (pair.paper, pair.here), _KEYS, strict=True):
                 for x, y, column, row in grid:
-                    limit, below = limits(letters, y, x)
+                    limit, below = limits(y, x)
                     _place(axes, grid, column, row, limit, below)
                 grid.finish(axes)
-                axes.set_title(f"{title}: {whose}", fontsize=7, loc="left")
-                axes.set_xlabel(f"{grid.x_label}\n{_KEYS[whose]}" if letters == series[-1][1] else "")
+                axes.set_title(title, fontsize=7, loc="left")
+                axes.set_xlabel(f"{grid.x_label}\n{key}" if pair is pairs[-1] else "")
     _write(figure, "maps.png")
 
 

@@ -16,6 +16,7 @@ from collections import Counter
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import costs
 import figures as drawn
@@ -47,11 +48,22 @@ CLAIMS, OUTCOMES, OPERANDS = HERE / "claims.yaml", HERE / "outcomes.csv", HERE /
 SCALE = CORES = 0.2  # of the mesh, and of its nodes
 ROWS, DATABASES = (1, 2, 3), (1, 2, 3, 4, 6, 9)
 PROXY = "shardingsphere"
+
+
+class Series(NamedTuple):
+    """A map: the letters of its topologies' databases. `of_paper`: what the paper's is called; empty: the same."""
+
+    title: str
+    letters: str
+    middleware: str = PROXY
+    of_paper: str = ""
+
+
 SERIES = (
-    ("MySQL, normal nodes (Figures 2(a), 3(a))", "M", PROXY),
-    ("PostgreSQL, normal nodes (Figures 2(b), 3(b))", "P", PROXY),
-    ("MySQL, low-cost nodes (Figures 2(c), 3(c))", "ML", PROXY),
-    ("MySQL, normal nodes, behind HAProxy", "M", "haproxy"),
+    Series("MySQL, normal nodes (Figures 2(a), 3(a))", "M"),
+    Series("PostgreSQL, normal nodes (Figures 2(b), 3(b))", "P"),
+    Series("MySQL, low-cost nodes (Figures 2(c), 3(c))", "ML"),
+    Series("MySQL, normal nodes, behind HAProxy", "M", "haproxy", "MySQL, normal nodes, behind C-JDBC"),
 )
 MESH = "1-{1,2,3}-1-{1,2,3,4,6,9}"
 ALL, LONG, LONG_8000 = drawn.ALL, drawn.LONG, drawn.LONG_8000
@@ -159,30 +171,38 @@ def scale_of(sweep: str) -> float:
 
 
 def maps() -> None:
-    """The paper's maps beside ours -> figures/maps.png."""
+    """The paper's maps beside ours -> figures/maps.png. The paper has one middleware: its map of MySQL stands beside
+    ours behind each."""
     there, theirs = rows(), paper()
 
-    def of_paper(letters: str, row: int, databases: int) -> tuple[str, str]:
-        return theirs[letters, row, databases], ""
-
-    def here(letters: str, row: int, databases: int) -> tuple[str, str]:
-        found = there.get(sweep_at(row, databases, letters, PROXY))
+    def place(series: Series, row: int, databases: int) -> tuple[str, str]:
+        found = there.get(sweep_at(row, databases, series.letters, series.middleware))
         if found is None or not found["max_per_s"]:
             return "", ""
-        least = "≥ " if found["at_least"] == "1" else ""
-        # machines and hours differ in speed: in units of what 1/1/1/1M made beside it
-        unit = float(found["anchor_per_s"] or "nan")
-        mark = "" if scale_of(found["sweep"]) == SCALE else "*"
-        return named(found["limits"]), f"{least}{float(found['max_per_s']) / unit:.2f}{mark}"
+        return named(found["limits"]), _in_anchors(found)
 
-    series = [(title, letters) for title, letters, middleware in SERIES if middleware == PROXY]
-    drawn.draw_maps(series, ROWS, DATABASES, of_paper, here)
+    def pair(series: Series) -> drawn.Pair:
+        return drawn.Pair(
+            (f"{series.title}: here", lambda row, d: place(series, row, d)),
+            (f"{series.of_paper or series.title}: the paper", lambda row, d: (theirs[series.letters, row, d], "")),
+        )
+
+    drawn.draw_maps([pair(series) for series in SERIES], ROWS, DATABASES)
+
+
+def _in_anchors(row: dict[str, str]) -> str:
+    """Machines and hours differ in speed: in units of what 1/1/1/1M made beside it; empty where nothing did."""
+    if not row["anchor_per_s"]:
+        return ""
+    least = "≥ " if row["at_least"] == "1" else ""
+    mark = "" if scale_of(row["sweep"]) == SCALE else "*"
+    return f"{least}{float(row['max_per_s']) / float(row['anchor_per_s']):.2f}{mark}"
 
 
 def mesh() -> str:
     """A table for each series: databases across, application servers down; what limits in the paper in italics."""
     there, theirs, parts = rows(), paper(), []
-    for title, letters, middleware in SERIES:
+    for title, letters, middleware, _ in SERIES:
         lines = [
             f"**{title}**\n",
             f"| application servers | {' | '.join(f'{d} databases' if d > 1 else '1 database' for d in DATABASES)} |",
@@ -227,7 +247,7 @@ def cost() -> str:
     least = {name for name, row in there.items() if row["at_least"] == "1"}
     series = {
         title: [(f"1/{row}/1/{d}{letters}", sweep_at(row, d, letters, middleware)) for row in ROWS for d in DATABASES]
-        for title, letters, middleware in SERIES
+        for title, letters, middleware, _ in SERIES
     }
     planned = [(f"1/1/1/{d}P", f"1-1-1-{d}P.{ALL}.geqo-off") for d in (1, 2)]
     series["PostgreSQL without its genetic planner, beside MySQL"] = [

@@ -126,15 +126,40 @@ def test_a_place_of_the_map_has_the_colours_of_the_tiers_that_limit(monkeypatch,
     assert [to_hex(p.get_facecolor()) for p in axes.patches] == ([tint(t) for t in tiers] or [NO_LIMIT])
 
 
-def test_a_place_of_the_map_says_that_it_is_of_another_scale(page, monkeypatch):
+@pytest.fixture
+def drawn_maps(page, monkeypatch):
+    """By title, as functions, what page.py draws of these rows of maxima.csv."""
+
+    def of(rows: dict[str, dict[str, str]]) -> dict:
+        found = {}
+        monkeypatch.setattr(page, "rows", lambda: {name: row | {"sweep": name} for name, row in rows.items()})
+        monkeypatch.setattr(
+            page.drawn, "draw_maps", lambda pairs, *_: found.update(one for both in pairs for one in both)
+        )
+        page.maps()
+        return found
+
+    return of
+
+
+def test_a_place_of_the_map_says_that_it_is_of_another_scale(page, drawn_maps):
     """Four databases of PostgreSQL were measured at scale 0.2, six at 0.1, where the middleware costs more."""
     row = {"limits": "single db cpu", "max_per_s": "40", "at_least": "0", "anchor_per_s": "50"}
-    names = [page.sweep_at(1, databases, "P", page.PROXY) for databases in (4, 6)]
-    drawn = {}
-    monkeypatch.setattr(page, "rows", lambda: {name: row | {"sweep": name} for name in names})
-    monkeypatch.setattr(page.drawn, "draw_maps", lambda *given: drawn.update(here=given[-1]))
-    page.maps()
-    assert [drawn["here"]("P", 1, databases)[1] for databases in (4, 6)] == ["0.80", "0.80*"]
+    there = drawn_maps({page.sweep_at(1, databases, "P", page.PROXY): row for databases in (4, 6)})
+    ours = there["PostgreSQL, normal nodes (Figures 2(b), 3(b)): here"]
+    assert [ours(1, databases)[1] for databases in (4, 6)] == ["0.80", "0.80*"]
+
+
+def test_the_second_middleware_has_its_own_map_and_no_number_where_no_anchor_ran_beside_it(page, drawn_maps):
+    row = {"max_per_s": "40", "at_least": "1"}
+    there = drawn_maps({
+        page.sweep_at(2, 4, "M", page.PROXY): row | {"limits": "single middleware cpu", "anchor_per_s": "40"},
+        page.sweep_at(2, 4, "M", "haproxy"): row | {"limits": "unknown", "anchor_per_s": "20"},
+        page.sweep_at(1, 2, "M", "haproxy"): row | {"limits": "single db cpu", "anchor_per_s": ""},
+    })  # fmt: skip
+    ours = there["MySQL, normal nodes, behind HAProxy: here"]
+    assert [ours(*place) for place in ((2, 4), (1, 2), (3, 9))] == [("unknown", "≥ 2.00"), ("db cpu", ""), ("", "")]
+    assert there["MySQL, normal nodes, behind C-JDBC: the paper"](2, 4) == ("middleware cpu", "")
 
 
 def test_what_is_kept_of_an_anchor_is_of_the_scale_of_its_block(page):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from ntier_analysis.wording import node_of
+from ntier_analysis.wording import node_of, resource
 
 from queueing.cases import Case
 from queueing.model import Key
@@ -100,7 +100,7 @@ def _raised(text: str, case: Case) -> Key | None:
     tests = {
         (tier, name): f"raise the {name.removeprefix(POOL)} of {tier} by a step"
         if name.startswith(POOL)
-        else f"repeat with one more {node_of(tier)}: throughput grows if its {name} limits"
+        else f"repeat with one more {node_of(tier)}: throughput grows if its {resource(name)} limits"
         for tier, name in case.system.keys()  # noqa: SIM118 (no mapping)
     }
     named = [key for key, start in tests.items() if text.startswith(start)]

@@ -42,6 +42,7 @@ def test_sentences_are_followed_as_they_are_meant():
     assert wanted("measure the CPU of front1").blind
     assert wanted("raise the workers of front by a step: throughput grows if it limits").steps == [PARTS[1].key]
     assert wanted("repeat with one more back node: throughput grows if its disk limits").steps == [PARTS[2].key]
+    assert wanted("repeat with one more front node: throughput grows if its CPU limits").steps == [PARTS[0].key]
     seen = wanted("sample queue and waiting time of the disk of back1 (iostat: aqu-sz, await)",
                   "sample the CPUs ten times a second: turns", "record single interactions: they show")  # fmt: skip
     assert seen.view == {"queues": True, "cpu_s": 0.1, "interactions": True}

@@ -119,5 +119,20 @@ def test_a_cold_system_is_not_asked_for_more_of_what_is_no_longer_named():
     assert len(judged.next) <= 3
 
 
+@pytest.mark.parametrize(("used", "next_"), [((84, 84, 84), "repeat with one more app node"),
+                                             ((66, 74, 82), "repeat the loads beyond the knee (REPS=3)")])  # fmt: skip
+def test_a_cpu_that_may_limit_however_long_it_is_measured_is_tested_by_more_of_it(used, next_):
+    """From a mean of 80 % on nothing is called hidden beside it. Below, only an interval that is too wide forbids it,
+    and repetitions make that narrower."""
+    cpus = [replace(resource("app1", mean=float(u)), values=np.full(CELLS, float(u))) for u in used]
+    high = [trial(n, 20.0, n / 20 - 7, cpu) for n, cpu in zip((200, 250, 300), cpus, strict=True)]
+    told = [replace(t, load=replace(t.load, spans=WAITS, done_s=WAITS[:, 1])) for t in high]
+    found = judge_sweep("s", "1/1/1/1M", [trial(30, 30 / 7.02, 0.02), trial(60, 60 / 7.02, 0.02), *told])
+    assert found.verdict == "unknown"
+    assert any("app1 cpu may have no room" in text for _, v in found.trials for text in v.evidence)
+    assert asked(found, "repeat ") == asked(found, next_)
+    assert len(asked(found, next_)) == 1
+
+
 def test_one_user_is_one_user():
     assert str(Add(1, "users", "why")) == "add a load of 1 user: why"

@@ -42,6 +42,8 @@ MAY_LIMIT_PCT = 80.0
 pass others, or come in bursts, those that wait do so in a part of the time. Of 30 simulated sweeps with a hidden limit
 whose busiest resource was a CPU none used it 79 to 90 %; one whose CPUs limited at 82 and 77 % was called hidden
 (bench/queueing, tuning 300-420 and scoring 2247-2420)."""
+MAYBE_FULL = "may have no room"
+"""Of a resource, for which nothing is called hidden."""
 MISSING = 0.1
 """Share of missing samples from which on a resource counts as not measured."""
 COARSE_S = 0.5
@@ -195,7 +197,7 @@ def _without_cause(
     own = replace(context, used_pct={}, most_pct={}) if not_yet else context
     full = [s for s in hard if _may_be_full(s, load, own)]
     if full:
-        evidence += [f"{s.name} may have no room: {_use_text(s, load, own)}" for s in full]
+        evidence += [f"{s.name} {MAYBE_FULL}: {_use_text(s, load, own)}" for s in full]
         return Verdict("unknown", evidence=evidence, lost=lost)
     if text := _unseen_turns(hard, waits):
         return Verdict("unknown", evidence=[*evidence, text], lost=lost)

@@ -20,8 +20,8 @@ REPEATS = 3
 class Asked:
     """`loads`: nominal users to add; `trials`: names of those to repeat; `repeat`, `longer`: the loads beyond the knee;
     `warmer`: a longer ramp-up; `whole`: the sweep again; `view`: fields of the case's view that change; `blind`: the
-    CPU without samples gets some; `end`: resources that something else fills, which is to end; `sole`: those that the
-    requests alone fill, as the user finds; `steps`: what there is to be more of; `left`: sentences that the model
+    CPU without samples gets some; `end`: resources that something else fills, which is to end; `steps`: what there is
+    to be more of; `left`: sentences that the model
     cannot follow."""
 
     loads: list[int] = field(default_factory=list)
@@ -33,7 +33,6 @@ class Asked:
     view: dict = field(default_factory=dict)
     blind: bool = False
     end: list[Key] = field(default_factory=list)
-    sole: list[Key] = field(default_factory=list)
     steps: list[Key] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
 
@@ -44,7 +43,7 @@ class Asked:
 
     @property
     def anything(self) -> bool:
-        return bool(self.anew or self.loads or self.trials or self.repeat or self.sole or self.steps)
+        return bool(self.anew or self.loads or self.trials or self.repeat or self.steps)
 
 
 VIEWS = {
@@ -90,8 +89,9 @@ def _filled(text: str, case: Case, found: Asked) -> None:
     """Resources that read full at low load: what the user finds who looks what uses them."""
     named = [p for p in case.system.parts if f"{node_name(case, p.tier, p.node)} {p.resource}" in text]
     found.end += {p.key for p in named if p.batch is not None or p.switches}
-    found.sole += {p.key for p in named if "if the requests alone do" in text} - set(found.end)
-    if not found.end and not found.sole:
+    alone = {p.key for p in named if "repeat with a faster disk" in text} - set(found.end)
+    found.steps += alone
+    if not found.end and not alone:
         found.left.append(text)
 
 

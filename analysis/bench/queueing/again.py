@@ -140,12 +140,12 @@ def grows(sweep: Sweep, key: Key) -> bool:
 
 
 def outcome(said: Judged, wanted: Asked, sweep: Sweep) -> str:
-    """What the verdict is worth; if it is `unknown`, what the user found who looked, or tested by more capacity."""
+    """What the verdict is worth; if it is `unknown`, what the user found who tested by more capacity."""
     if unclear(said.line):
         return "borderline"
     if said.outcome != "unknown":
         return "wrong" if wrong(said) else "right"
-    found = wanted.sole + [key for key in wanted.steps if grows(sweep, key)]
+    found = [key for key in wanted.steps if grows(sweep, key)]
     if found:
         claims = {(tier, resource) for tier, resource, _ in said.line["claims"]}
         return "right" if set(found) == claims else "a part" if set(found) < claims else "wrong"

@@ -50,11 +50,13 @@ def test_sentences_are_followed_as_they_are_meant():
 
 
 def test_who_looks_what_fills_a_disk_finds_a_backup_or_the_requests_alone():
-    text = "find out what fills back1 disk at low load (pidstat -d): if the requests alone do, it limits"
-    assert (wanted(text).end, wanted(text).sole) == ([], [("back", "disk")])
+    text = (
+        "find out what fills back1 disk at low load (pidstat -d): if not, repeat with a faster disk: throughput grows"
+    )
+    assert (wanted(text).end, wanted(text).steps) == ([], [("back", "disk")])
     busy = replace(SYSTEM, parts=(*PARTS[:2], replace(PARTS[2], batch=(10.0, 5.0, 0.1))))
     found = wanted(text, case=replace(CASE, system=busy))
-    assert (found.end, found.sole) == ([("back", "disk")], [])
+    assert (found.end, found.steps) == ([("back", "disk")], [])
 
 
 def test_what_the_model_cannot_do_is_told_apart():

@@ -97,7 +97,7 @@ def test_of_a_disk_that_reads_full_at_low_load_the_requests_may_be_all_there_is(
     cpu = resource("app1", np.arange(CELLS) % 10 < 8, 91)
     found = limited(disk(100, 100.0, 500.0), cpu, low=(disk(92, 2.0, 20.0),))
     assert found.verdict == "unknown"
-    assert "if the requests alone do, it limits; if not, end what does" in " ".join(found.next)
+    assert "if not, repeat with a faster disk: throughput grows if it limits" in " ".join(found.next)
 
 
 @pytest.mark.parametrize(("times", "wanted"), [(2, 1), (3, 0)])

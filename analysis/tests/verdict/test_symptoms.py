@@ -139,6 +139,27 @@ def test_what_is_full_at_loads_that_lose_nothing_limits_only_if_nothing_else_doe
     assert named(now) == [("db", "cpu"), ("web", "cpu")], "it is not full at low load: both limit"
 
 
+@pytest.mark.parametrize(("low_pct", "verdict"), [(25.0, "single"), (70.0, "unknown")])
+def test_what_is_full_at_low_load_is_acquitted_only_beside_what_the_requests_fill(low_pct, verdict):
+    """The web server is full at any load. A database that is used 70 % at a fifth of the throughput is full of
+    something else, too: in proportion the requests would need 200 % of it. So neither is known to limit alone."""
+    web = resource("web1", ALL, 100)
+    found = limited(web, resource("db1", ALL, 100), low=(web, resource("db1", mean=low_pct)))
+    assert (found.verdict, named(found)) == (verdict, [("db", "cpu")] if verdict == "single" else [])
+
+
+@pytest.mark.parametrize(("response_s", "verdict"), [(0.50, "unknown"), (2.0, "single")])
+def test_what_is_full_at_every_load_is_not_named_for_what_service_alone_may_cost(response_s, verdict):
+    """Throughput grows by a half, and follows the users. No load tells R0, so all of 0.5 s may be service: whether
+    waiting costs anything is not known. Two seconds of nine are more than a queue near the knee costs."""
+    web = resource("web1", ALL, 100)
+    found = judge_sweep("s", "1/1/1/1M", [
+        trial(n, n / (7 + r), r, web) for n, r in ((55, 0.7 * response_s), (71, 0.8 * response_s), (84, response_s))
+    ])  # fmt: skip
+    assert (found.verdict, named(found)) == (verdict, [("web", "cpu")] if verdict == "single" else [])
+    assert found.next[0].startswith("add a load of")
+
+
 def test_what_is_full_at_loads_that_lose_nothing_is_not_named_alone():
     """It may limit when the users ask for more; but something hidden beside it would look the same."""
     web = resource("web1", ALL, 100)

@@ -231,8 +231,8 @@ def _another_load(load: Load) -> str | Add:
 
 
 def _always_full(some: list[TrialData], context: Context) -> list[str]:
-    """What reads full at loads that lose nothing, too. A disk for which users wait may be full of their requests alone:
-    one that serves several at a time reads full long before it is."""
+    """What reads full at loads that lose nothing, too. A disk for which users wait may be full of their requests alone,
+    and still have room: one that serves several at a time reads full long before it is."""
     found = [s for t in some for s in t.saturations if _no_room(s) and _full_of_what(s, context)]
     disks = {s.name for s in found if context.is_waited_for(s)}
     others = {s.name for s in found} - disks
@@ -240,8 +240,8 @@ def _always_full(some: list[TrialData], context: Context) -> list[str]:
     if disks:
         names, they = " and ".join(sorted(disks)), "they limit" if len(disks) > 1 else "it limits"
         texts.append(
-            f"find out what fills {names} at low load (pidstat -d): if the requests alone do, {they}; if not, end what "
-            "does, and repeat"
+            f"find out what fills {names} at low load (pidstat -d): if anything but the requests does, end it, and "
+            f"repeat; if not, repeat with a faster disk: throughput grows if {they}"
         )
     return texts
 

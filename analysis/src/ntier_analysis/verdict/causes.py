@@ -31,7 +31,7 @@ from ntier_analysis.verdict.coverage import (
     replicas_in_turns,
     room_pct,
 )
-from ntier_analysis.verdict.disks import Room
+from ntier_analysis.verdict.disks import OUTGROWN_PCT, Room
 from ntier_analysis.verdict.load import COUNTS, USED_UP_PCT, Load, depth
 from ntier_analysis.verdict.places import HELD_LONGER
 from ntier_analysis.verdict.saturation import Group, Key, Saturation, aligned, means
@@ -282,9 +282,10 @@ def _over(value: float, rest: float) -> float:
 def _without_full_anyway(
     some: list[Saturation], context: Context
 ) -> tuple[list[Saturation], list[str], dict[Key, str]]:
-    """Drops what is full at low load, if another cause explains the limit nearly all of the time. Where none does, why
-    it is not known whether these limit: what fills them at each load that loses nothing may fill them at others. Nor is
-    it known of a disk in whose queue as many requests wait as users do: they may be those of what fills it."""
+    """Drops what is full at low load, if another cause, which the requests fill, explains the limit nearly all of the
+    time. Where none does, why it is not known whether these limit: what fills them at each load that loses nothing may
+    fill them at others. Nor is it known of a disk in whose queue as many requests wait as users do: they may be those
+    of what fills it."""
     anyway = [s for s in some if context.is_full_anyway(s)]
     rest = [s for s in some if not context.is_full_anyway(s)]
     at_times = {
@@ -294,7 +295,7 @@ def _without_full_anyway(
         if s.group in context.full_at_times and any(o.group != s.group and o.share.value >= EXPLAINS for o in rest)
     }
     text = "{} is already full at loads that lose nothing, and throughput grows beyond them: "
-    if not any(s.share.value >= EXPLAINS for s in rest):
+    if not any(s.share.value >= EXPLAINS and _by_requests(s, context) for s in rest):
         doubt = text + "it may limit, or something that is not measured"
         always = {s.key: doubt.format(s.name) for s in anyway if context.is_always_full(s)}
         return some, [], always | at_times
@@ -302,6 +303,13 @@ def _without_full_anyway(
     queued = {s.key: whose.format(s.name) for s in anyway if context.is_waited_for(s)}
     left = {s.key: text.format(s.name) + "it does not limit" for s in anyway if s.key not in queued}
     return [s for s in some if s.key not in left], list(left.values()), at_times | queued
+
+
+def _by_requests(s: Saturation, context: Context) -> bool:
+    """Whether the requests may be what fills it: in proportion to what is completed (utilization law), its use at low
+    loads asks for no more than there is of it. Else it is full of something else in part, as what is full at low load.
+    (A disk's busy time is in no proportion to them.)"""
+    return s.resource == "disk" or context.needed_pct.get(s.key, 0.0) <= OUTGROWN_PCT
 
 
 def _union(some: list[Saturation]) -> float:

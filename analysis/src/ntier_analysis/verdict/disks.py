@@ -30,7 +30,8 @@ COUNTS of the users who waited did so there. Three that were full beside a CPU, 
 1.8 to 2.9, and 7 to 25 % of the users waited there (both families, tuning and selection seeds)."""
 OUTGROWN_PCT = 120.0
 """Use that the throughput of the plateau would need, extrapolated from a low load: beyond it, the disk serves several
-at a time. Idle floors and noise of the readings stay below (simulated: bench/detector, tuning seeds)."""
+at a time, and a CPU or network is full of something else, too. Idle floors and noise of the readings stay below
+(simulated: bench/detector, tuning seeds)."""
 LOW_ENOUGH, NEARLY = 0.6, 0.75
 """Throughput of a load that tells, against the plateau's. At 0.6 what reads 90 % would be used 150 % on the plateau by
 the utilization law, were the use of the requests' making: it is full of something else. A disk that serves many at a

@@ -23,10 +23,13 @@ REPEATED = 3
 of them, three of four systems had no such limit (simulated: bench/queueing, tuning and selection seeds)."""
 
 
-def doubt(result: SweepVerdict, said: list[tuple[Load, Verdict]], base_s: float, context: Context) -> str:
+def doubt(
+    result: SweepVerdict, said: list[tuple[Load, Verdict]], base_s: float, context: Context, *, proved: bool = True
+) -> str:
     """Of a sweep some of whose loads lose something; `said`: the trials beyond the knee; `base_s`: response time of the
-    lowest load. '' if there is no doubt."""
-    if result.verdict == "unknown" or _full(result, context):
+    lowest load; `proved`: a lower load shows of all that is named that the requests fill it. '' if there is no
+    doubt."""
+    if result.verdict == "unknown" or (proved and _full(result, context)):
         return ""
     top = max(load.level for load, _ in said)  # the more users, the more waiting costs
     lag = float(np.mean([behind(load, v.lost, base_s) for load, v in said if load.level == top]))

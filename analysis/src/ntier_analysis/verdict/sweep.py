@@ -20,7 +20,7 @@ from ntier_analysis.verdict.demands import first_to_saturate
 from ntier_analysis.verdict.doubts import doubt
 from ntier_analysis.verdict.load import TIERS, Load, Verdict
 from ntier_analysis.verdict.losses import checked, unaccounted, untold_top
-from ntier_analysis.verdict.lowest import full_throughout
+from ntier_analysis.verdict.lowest import full_throughout, unproved
 from ntier_analysis.verdict.outside import crowded
 from ntier_analysis.verdict.plateau import (
     LOW_LOADS,
@@ -110,7 +110,8 @@ def _judge_loads(
         combine(result, [verdicts[t.load.trial] for t in settled or members], None if settled else others)
         stops_elsewhere(result)
         result.evidence += full_throughout(result, valid)
-        if why := doubt(result, [(t.load, verdicts[t.load.trial]) for t in members], base_s, context):
+        proved = not unproved(result, valid)
+        if why := doubt(result, [(t.load, verdicts[t.load.trial]) for t in members], base_s, context, proved=proved):
             result.verdict, result.kind, result.bottlenecks = "unknown", "", []
             result.evidence.append(why)
         _outside(result, members, context)

@@ -14,7 +14,8 @@ What a user does who is told nothing but these sentences (advised.py):
 * Longer runs last as long as those of `PHASES=standard`.
 * A pool is raised by half, and a disk made half as fast again. If the highest load then serves more, by what counts
   and no chance makes, that limits.
-* Who looks what fills a resource at low load finds a backup or competitor, and ends it; or nothing but the requests.
+* Who looks what fills a resource at low load finds a backup or competitor, and ends it; or nothing
+  but the requests, and tries a faster disk.
 
 All new runs have other random numbers. The truth of what was then measured is asked again where it may differ: at a
 higher highest load, with other samples, of a changed system. Two more groups tell the other side: cases whose truth is

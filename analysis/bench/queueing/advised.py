@@ -21,8 +21,7 @@ class Asked:
     """`loads`: nominal users to add; `trials`: names of those to repeat; `repeat`, `longer`: the loads beyond the knee;
     `warmer`: a longer ramp-up; `whole`: the sweep again; `view`: fields of the case's view that change; `blind`: the
     CPU without samples gets some; `end`: resources that something else fills, which is to end; `steps`: what there is
-    to be more of; `left`: sentences that the model
-    cannot follow."""
+    to be more of; `left`: sentences that the model cannot follow."""
 
     loads: list[int] = field(default_factory=list)
     trials: list[str] = field(default_factory=list)

@@ -18,7 +18,7 @@ from ntier_analysis.verdict.lowest import unproved
 from ntier_analysis.verdict.outside import UNLISTED, outside_full
 from ntier_analysis.verdict.plateau import BELOW, FAR
 from ntier_analysis.verdict.saturation import Saturation
-from ntier_analysis.verdict.trial import COARSE_S, FINER, MAY_LIMIT_PCT, MAYBE_FULL, unmeasured
+from ntier_analysis.verdict.trial import COARSE_S, FINER, MAYBE_FULL, may_limit, unmeasured
 from ntier_analysis.wording import counted, node_of, resource
 
 MOST = 3
@@ -140,12 +140,13 @@ def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialDa
 def _much_used(some: list[TrialData], reasons: list[str], valid: list[TrialData], context: Context) -> list[str]:
     """CPUs that are not full, and used so much that they may limit however long they are measured: more of them tells.
     The deepest first."""
-    tiers = {s.tier for t in some for s in t.saturations if _may_limit(s, context) and _doubted(s, reasons)}
+    tiers = {
+        s.tier
+        for t in some
+        for s in t.saturations
+        if may_limit(s, context.used_pct.get(s.key, 0.0), t.load) and _doubted(s, reasons)
+    }
     return [_with_more(tier, "cpu", "", valid) for tier in sorted(tiers, key=lambda t: -depth(t, some[0].order))]
-
-
-def _may_limit(s: Saturation, context: Context) -> bool:
-    return s.resource == "cpu" and is_server(s.tier) and context.used_pct.get(s.key, 0.0) >= MAY_LIMIT_PCT
 
 
 def _doubted(s: Saturation, reasons: list[str]) -> bool:

@@ -235,8 +235,12 @@ def _may_be_full(s: Saturation, load: Load, context: Context) -> bool:
     used = context.used_pct.get(s.key, own)
     if load.throughput_per_s > (1 + COUNTS) * context.level:  # it serves more than the plateau, and so uses more
         used = max(used, own)
-    often = s.resource == "cpu" and load.model is LoadModel.CLOSED and used >= MAY_LIMIT_PCT
-    return often or _most_used(s, load, context) + s.collected_pct >= NO_ROOM_PCT
+    return may_limit(s, used, load) or _most_used(s, load, context) + s.collected_pct >= NO_ROOM_PCT
+
+
+def may_limit(s: Saturation, used_pct: float, load: Load) -> bool:
+    """Whether a CPU of this mean use over the plateau may be what limits, though it is not full."""
+    return s.resource == "cpu" and load.model is LoadModel.CLOSED and used_pct >= MAY_LIMIT_PCT
 
 
 def _most_used(s: Saturation, load: Load, context: Context) -> float:
